@@ -1,0 +1,168 @@
+//! What every database must do: one method per operation.
+
+use std::{future::Future, ops::DerefMut};
+
+use crate::{
+    error::Result,
+    op::{
+        claim::{Claim, Claimed},
+        counts::Counts,
+        due::{DueHeads, Lane},
+        enqueue::{Enqueued, NewJob},
+        finish::{Finish, Finished},
+        operate::{Operate, Operated},
+        reap::{Reap, Reaped},
+        renew::{Renew, Renewed},
+    },
+    schema::JobSchema,
+};
+
+/// A database that holds the table of one job type.
+///
+/// Every method is one short transaction of its own, unless its name ends in
+/// `_in`. A deadlock, lock wait, lost connection or failover is retried from
+/// BEGIN inside the method, and surfaces as
+/// [`ErrorKind::Transient`](crate::ErrorKind::Transient) when it does not pass.
+/// Dropping a future of any method leaves no transaction open.
+///
+/// The guarantees below are held by the conformance suite in
+/// `tests/src/conformance`; the test is named with each.
+pub trait Backend: Clone + Send + Sync + 'static {
+    /// What the `_in` methods take: the caller's own connection, inside a
+    /// transaction.
+    type Connection: Connection + ?Sized;
+
+    /// A transaction that [`begin`](Self::begin) opened.
+    type Tx: DerefMut<Target = Self::Connection> + Send;
+
+    /// Whether leases are kept alive from a thread of their own, so that a
+    /// handler which blocks its thread does not lose them.
+    const KEEPS_IN_THREAD: bool;
+
+    /// The database's name as users know it, such as `mysql8`.
+    const NAME: &'static str;
+
+    /// Connects, and checks what the server can do.
+    ///
+    /// Held by `connect_refuses_a_url_it_cannot_use`.
+    fn connect(url: &str, schema: &'static JobSchema) -> impl Future<Output = Result<Self>> + Send;
+
+    /// The same database and connections, for another job type.
+    fn for_schema(&self, schema: &'static JobSchema) -> Self;
+
+    /// A second set of connections to the same database, for another runtime.
+    fn reconnect(&self) -> impl Future<Output = Result<Self>> + Send;
+
+    /// The job type.
+    fn schema(&self) -> &'static JobSchema;
+
+    /// Creates the table and its indexes, or verifies the table that is there
+    /// and names every difference; then nothing was changed.
+    ///
+    /// Held by `install_creates_once_and_verifies_afterwards` and
+    /// `install_names_every_difference_and_changes_nothing`.
+    fn install(&self) -> impl Future<Output = Result<()>> + Send;
+
+    /// Stores jobs: all of them or, on an error, none. Answers one per job, in
+    /// order. A key that is already there, or comes twice in the call, changes
+    /// nothing and says so.
+    ///
+    /// Held by `enqueue_says_which_keys_were_already_there`,
+    /// `enqueue_of_many_is_all_or_nothing` and
+    /// `oversize_payload_is_refused_before_anything_is_sent`.
+    fn enqueue(&self, jobs: Vec<NewJob>) -> impl Future<Output = Result<Vec<Enqueued>>> + Send;
+
+    /// The same inside the caller's transaction. Nothing is retried: after a
+    /// deadlock the caller's transaction is gone and only the caller can run
+    /// it again.
+    ///
+    /// Held by `enqueue_in_follows_the_callers_transaction`.
+    fn enqueue_in(
+        &self,
+        connection: &mut Self::Connection,
+        jobs: Vec<NewJob>,
+    ) -> impl Future<Output = Result<Vec<Enqueued>>> + Send;
+
+    /// The shards with waiting jobs, earliest first.
+    ///
+    /// Held by `due_heads_name_the_earliest_job_of_every_shard`.
+    fn due_heads(&self, lane: Lane) -> impl Future<Output = Result<DueHeads>> + Send;
+
+    /// Leases due jobs. Each has one attempt more, a larger `lease_seq` and
+    /// this owner; no job is leased twice at once; none runs before it is due.
+    ///
+    /// Held by `claim_takes_due_jobs_oldest_first`,
+    /// `claim_passes_over_rows_held_by_another_worker` and
+    /// `concurrent_claims_never_share_a_job`.
+    fn claim(&self, claim: Claim) -> impl Future<Output = Result<Claimed>> + Send;
+
+    /// Keeps leases that still stand, and names those that don't. A lapsed
+    /// lease can't be renewed, reaped or not.
+    ///
+    /// Held by `renew_keeps_a_lease_and_names_lost_ones`.
+    fn renew(&self, renew: Renew) -> impl Future<Output = Result<Renewed>> + Send;
+
+    /// Writes outcomes of attempts whose lease still stands, and names those
+    /// whose lease does not; for these nothing is changed. Repeating a finish
+    /// that was written is no error while the row is kept as it left it.
+    ///
+    /// Held by `finish_moves_each_job_where_its_outcome_says`,
+    /// `finish_after_the_lease_lapsed_is_refused` and
+    /// `finish_by_an_older_lease_is_refused`.
+    fn finish(&self, finishes: Vec<Finish>) -> impl Future<Output = Result<Finished>> + Send;
+
+    /// Takes back lapsed leases. A job that finished, was renewed or was
+    /// reclaimed after it was read stays as it is.
+    ///
+    /// Held by `reap_counts_a_lapsed_lease_as_a_failed_attempt` and
+    /// `reap_leaves_jobs_that_moved_after_it_looked`.
+    fn reap(&self, reap: Reap) -> impl Future<Output = Result<Reaped>> + Send;
+
+    /// Holds, releases, cancels or requeues. Each job is moved by the state
+    /// machine or refused with its status.
+    ///
+    /// Held by `operate_follows_the_state_machine`.
+    fn operate(&self, operate: Operate) -> impl Future<Output = Result<Operated>> + Send;
+
+    /// How many jobs stand in each status. Reads the whole of an index: not
+    /// for every refresh of a page.
+    ///
+    /// Held by `counts_add_up`.
+    fn counts(&self) -> impl Future<Output = Result<Counts>> + Send;
+
+    /// Whether a job is PENDING, RETRY or RUNNING.
+    ///
+    /// Held by `has_open_sees_waiting_and_running_jobs`.
+    fn has_open(&self) -> impl Future<Output = Result<bool>> + Send;
+
+    /// Opens a transaction on one of the backend's own connections.
+    fn begin(&self) -> impl Future<Output = Result<Self::Tx>> + Send;
+
+    /// Commits it.
+    fn commit(&self, tx: Self::Tx) -> impl Future<Output = Result<()>> + Send;
+
+    /// Undoes it.
+    fn rollback(&self, tx: Self::Tx) -> impl Future<Output = Result<()>> + Send;
+
+    /// Closes the connections, after those in use come back.
+    fn close(&self) -> impl Future<Output = ()> + Send;
+}
+
+/// A caller's connection that can write a finish in the caller's transaction.
+pub trait Connection: Send {
+    /// Writes SUCCESS inside the caller's transaction, if the lease still
+    /// stands.
+    ///
+    /// Held by `finish_in_commits_with_the_callers_writes` and
+    /// `finish_in_tells_a_late_finisher`.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::LeaseLost`](crate::ErrorKind::LeaseLost) when it does not;
+    /// then the caller rolls back.
+    fn finish_in(
+        &mut self,
+        schema: &'static JobSchema,
+        finish: Finish,
+    ) -> impl Future<Output = Result<()>> + Send;
+}

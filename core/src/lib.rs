@@ -1,0 +1,40 @@
+//! The core of [`retryjob`](https://docs.rs/retryjob): what a job is, the only
+//! list of legal moves, every statement, the worker and the reference backend.
+//!
+//! No driver, no wall clock and no SQL text by hand. Users depend on
+//! `retryjob`; backends depend on this.
+
+pub mod ident;
+pub mod time;
+
+pub mod state;
+
+pub mod retry;
+
+pub mod key;
+
+pub mod shard;
+
+pub mod value;
+
+pub mod schema;
+
+pub mod job;
+
+pub mod op;
+
+pub mod backend;
+
+pub mod error;
+
+pub use backend::{Backend, Connection};
+pub use error::{Error, ErrorKind, Result};
+pub use ident::{Ident, IdentError};
+pub use job::{DecodeError, EncodeError, RetryJob};
+pub use key::{IdempotencyKey, KeyEncoder, KeyError};
+pub use op::claim::{Lease, Node};
+pub use retry::{Backoff, RetryPolicy, Verdict};
+pub use schema::{Column, ColumnNames, Finished, JobSchema, Lanes};
+pub use state::{IllegalMove, Move, Status};
+pub use time::DbTime;
+pub use value::{ColumnType, ColumnValue, Value, ValueError};

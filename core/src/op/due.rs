@@ -1,0 +1,65 @@
+//! Due heads: which shards have work, and since when.
+
+use std::time::Duration;
+
+use crate::{state::Status, time::DbTime};
+
+/// Fresh or retried jobs; each has its own share of every batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Lane {
+    /// PENDING jobs.
+    Fresh,
+    /// RETRY jobs.
+    Retry,
+}
+
+impl Lane {
+    /// Both lanes.
+    pub const ALL: [Self; 2] = [Self::Fresh, Self::Retry];
+
+    /// The status that jobs of this lane wait in.
+    #[must_use]
+    pub const fn status(self) -> Status {
+        match self {
+            Self::Fresh => Status::Pending,
+            Self::Retry => Status::Retry,
+        }
+    }
+}
+
+/// The earliest waiting job of one shard and lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// The shard.
+    pub shard_id: u16,
+    /// When its earliest job is to start.
+    pub next_attempt_at: DbTime,
+}
+
+/// The heads of one lane, by the database's clock.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DueHeads {
+    /// The database's clock when it answered.
+    pub now: DbTime,
+    /// Every shard with waiting jobs, due or not; earliest first.
+    pub heads: Vec<Head>,
+}
+
+impl DueHeads {
+    /// The shards with a job that is due, earliest first.
+    pub fn due(&self) -> impl Iterator<Item = Head> {
+        let now = self.now;
+        self.heads
+            .iter()
+            .copied()
+            .take_while(move |head| head.next_attempt_at <= now)
+    }
+
+    /// Time until the next job falls due; zero when one is, `None` when no job
+    /// waits.
+    #[must_use]
+    pub fn wait(&self) -> Option<Duration> {
+        let head = self.heads.first()?;
+        Some(head.next_attempt_at.since(self.now))
+    }
+}
