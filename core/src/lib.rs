@@ -23,6 +23,8 @@ pub mod job;
 
 pub mod op;
 
+pub mod sql;
+
 pub mod backend;
 
 pub mod error;

@@ -1,0 +1,215 @@
+//! Every statement of one job type on one database.
+
+use std::fmt::Write as _;
+
+use super::{
+    claim,
+    dialect::Dialect,
+    enqueue, finish, operate,
+    parts::Maker,
+    reap,
+    statement::{Statement, Stepped},
+    table::{self, TableSpec},
+};
+use crate::{
+    op::{due::Lane, operate::Action},
+    schema::{Finished, JobSchema},
+    state::Status,
+};
+
+/// Lengths that lists are padded to.
+const LIST_LENGTHS: [usize; 4] = [1, 8, 64, 500];
+/// Lengths of lists whose every entry costs several binds and comparisons.
+const SETTLE_LENGTHS: [usize; 3] = [1, 8, 64];
+/// Rows of one INSERT.
+const INSERT_ROWS: [usize; 4] = [1, 10, 100, 1000];
+
+/// The closed set of statements that a job type ever sends to a database.
+#[derive(Debug)]
+#[expect(missing_docs, reason = "each is named after the operation it serves")]
+pub struct Catalogue {
+    pub tables: Vec<TableSpec>,
+    pub create: Vec<String>,
+    pub insert: Stepped,
+    pub find_keys: Stepped,
+    pub heads: ByLane<Statement>,
+    pub pick: ByLane<Statement>,
+    pub take: ByLane<Stepped>,
+    pub won: Stepped,
+    pub renew: Stepped,
+    pub live: Stepped,
+    pub succeed: Stepped,
+    pub archive: Option<Archive>,
+    pub settle: Stepped,
+    pub outcome: Stepped,
+    pub lapsed: Statement,
+    pub settle_lapsed: Stepped,
+    pub look: Stepped,
+    pub operate: Vec<(Action, Stepped)>,
+    pub any: Vec<(Status, Statement)>,
+    pub counts: Statement,
+}
+
+/// A statement per lane.
+#[derive(Debug)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct ByLane<T> {
+    pub fresh: T,
+    pub retry: T,
+}
+
+/// How finished rows move to the history table.
+#[derive(Debug)]
+#[expect(missing_docs, reason = "the names say it")]
+pub struct Archive {
+    pub copy: Stepped,
+    pub remove: Stepped,
+}
+
+impl<T> ByLane<T> {
+    fn new(make: impl Fn(Lane) -> T) -> Self {
+        Self {
+            fresh: make(Lane::Fresh),
+            retry: make(Lane::Retry),
+        }
+    }
+
+    /// The one for this lane.
+    #[must_use]
+    pub fn of(&self, lane: Lane) -> &T {
+        match lane {
+            Lane::Fresh => &self.fresh,
+            Lane::Retry => &self.retry,
+        }
+    }
+}
+
+impl Catalogue {
+    /// All statements of this job type in this dialect.
+    #[must_use]
+    pub fn new(schema: &JobSchema, dialect: &dyn Dialect) -> Self {
+        let maker = Maker { schema, dialect };
+        let list = |build: &dyn Fn(usize) -> Statement| Stepped::new(&LIST_LENGTHS, build);
+        let settle = |build: &dyn Fn(usize) -> Statement| Stepped::new(&SETTLE_LENGTHS, build);
+        let rows_max = dialect.binds_max() / enqueue::binds_per_row(maker).max(1);
+        let rows: Vec<_> = INSERT_ROWS
+            .into_iter()
+            .filter(|rows| *rows == 1 || *rows <= rows_max)
+            .collect();
+        Self {
+            tables: table::specs(maker),
+            create: table::create(maker),
+            insert: Stepped::new(&rows, |rows| enqueue::insert(maker, rows)),
+            find_keys: list(&|len| enqueue::find_keys(maker, len)),
+            heads: ByLane::new(|lane| claim::heads(maker, lane)),
+            pick: ByLane::new(|lane| claim::pick(maker, lane)),
+            take: ByLane::new(|lane| list(&|len| claim::take(maker, lane, len))),
+            won: list(&|len| claim::won(maker, len)),
+            renew: list(&|len| claim::renew(maker, len)),
+            live: list(&|len| claim::live(maker, len)),
+            succeed: list(&|len| match schema.finished {
+                Finished::Keep | Finished::History => finish::succeed(maker, len),
+                Finished::Delete => finish::delete(maker, len),
+            }),
+            archive: (schema.finished == Finished::History).then(|| Archive {
+                copy: list(&|len| finish::archive(maker, len)),
+                remove: list(&|len| finish::remove(maker, len)),
+            }),
+            settle: settle(&|len| finish::settle(maker, len)),
+            outcome: list(&|len| finish::outcome(maker, len)),
+            lapsed: reap::lapsed(maker),
+            settle_lapsed: settle(&|len| finish::settle_lapsed(maker, len)),
+            look: list(&|len| operate::look(maker, len)),
+            operate: Action::ALL
+                .into_iter()
+                .map(|action| (action, list(&|len| operate::operate(maker, action, len))))
+                .collect(),
+            any: [Status::Pending, Status::Retry, Status::Running]
+                .into_iter()
+                .map(|status| (status, claim::any(maker, status)))
+                .collect(),
+            counts: claim::counts(maker),
+        }
+    }
+
+    /// The statements of an operator's action.
+    ///
+    /// # Panics
+    ///
+    /// Never: every action has statements.
+    #[must_use]
+    pub fn operate(&self, action: Action) -> &Stepped {
+        let found = self.operate.iter().find(|(known, _)| *known == action);
+        found.map_or_else(|| unreachable!("every action has statements"), |(_, s)| s)
+    }
+
+    /// Every statement besides those of `install`, with its name, in the order
+    /// of a job's life. Lists of several lengths appear once per length, as
+    /// `name[length]`.
+    #[must_use]
+    pub fn statements(&self) -> Vec<(String, &Statement)> {
+        let mut all = Vec::new();
+        let one = |name: &str, statement| (name.to_owned(), statement);
+        all.extend(stepped("insert", &self.insert));
+        all.extend(stepped("find_keys", &self.find_keys));
+        all.push(one("heads_fresh", &self.heads.fresh));
+        all.push(one("heads_retry", &self.heads.retry));
+        all.push(one("pick_fresh", &self.pick.fresh));
+        all.push(one("pick_retry", &self.pick.retry));
+        all.extend(stepped("take_fresh", &self.take.fresh));
+        all.extend(stepped("take_retry", &self.take.retry));
+        all.extend(stepped("won", &self.won));
+        all.extend(stepped("renew", &self.renew));
+        all.extend(stepped("live", &self.live));
+        all.extend(stepped("succeed", &self.succeed));
+        if let Some(archive) = &self.archive {
+            all.extend(stepped("archive_copy", &archive.copy));
+            all.extend(stepped("archive_remove", &archive.remove));
+        }
+        all.extend(stepped("settle", &self.settle));
+        all.extend(stepped("outcome", &self.outcome));
+        all.push(one("lapsed", &self.lapsed));
+        all.extend(stepped("settle_lapsed", &self.settle_lapsed));
+        all.extend(stepped("look", &self.look));
+        for (action, statements) in &self.operate {
+            let name = format!("{action:?}").to_lowercase();
+            all.extend(stepped(&name, statements));
+        }
+        for (status, statement) in &self.any {
+            let name = format!("any_{status}").to_lowercase();
+            all.push((name, statement));
+        }
+        all.push(one("counts", &self.counts));
+        all
+    }
+
+    /// The catalogue as one file for a database administrator to read. Of
+    /// lists of several lengths only the shortest is shown.
+    #[must_use]
+    pub fn to_sql(&self) -> String {
+        let mut text = String::new();
+        for create in &self.create {
+            let _ = writeln!(text, "{create};\n");
+        }
+        for (name, statement) in self.statements() {
+            let shown = match name.split_once('[') {
+                None => Some(name.as_str()),
+                Some((stem, "1]")) => Some(stem),
+                Some(_) => None,
+            };
+            if let Some(name) = shown {
+                let _ = writeln!(text, "-- {name}\n{};\n", statement.sql());
+            }
+        }
+        text
+    }
+}
+
+fn stepped<'a>(
+    name: &str,
+    statements: &'a Stepped,
+) -> impl Iterator<Item = (String, &'a Statement)> {
+    statements
+        .iter()
+        .map(move |(len, statement)| (format!("{name}[{len}]"), statement))
+}

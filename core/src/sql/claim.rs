@@ -1,0 +1,179 @@
+//! The statements of due heads, claim and renew.
+
+use sea_query::{
+    Alias, Cond, Expr, ExprTrait as _, Func, LockBehavior, LockType, Order, SelectStatement,
+    UpdateStatement,
+};
+
+use super::{
+    dialect::Query,
+    parts::{CLAIM_INDEX, LEASE_INDEX, Maker, code, col, number},
+    statement::{Slot, Statement, mark, mark_code},
+};
+use crate::{
+    op::due::Lane,
+    state::{Move, Status},
+    value::ColumnType,
+};
+
+/// The earliest waiting job of every shard: a loose index scan, two index
+/// dives a shard however many jobs wait.
+pub(super) fn heads(maker: Maker<'_>, lane: Lane) -> Statement {
+    let names = maker.names();
+    let mut select = SelectStatement::new();
+    select
+        .column(names.shard_id.as_str())
+        .expr(Func::min(col(names.next_attempt_at)))
+        .expr(maker.now())
+        .from(maker.table())
+        .and_where(col(names.status).eq(code(lane.status())))
+        .group_by_col(names.shard_id.as_str());
+    maker.force(&mut select, CLAIM_INDEX);
+    let reads = [ColumnType::U16, ColumnType::DateTime, ColumnType::DateTime];
+    Statement::new(maker.dialect.write(&Query::Select(select)), &reads)
+}
+
+/// The next due jobs of one shard and lane, oldest first.
+///
+/// Bounded below by the shard's head: without that, a claim wades through the
+/// index entries of finished jobs that an open snapshot keeps the server from
+/// removing.
+pub(super) fn pick(maker: Maker<'_>, lane: Lane) -> Statement {
+    let names = maker.names();
+    let mut select = SelectStatement::new();
+    select
+        .columns([
+            names.id.as_str(),
+            names.shard_id.as_str(),
+            names.attempt_no.as_str(),
+            names.lease_seq.as_str(),
+            names.idempotency_key.as_str(),
+        ])
+        .expr_as(maker.us_since(names.due_at), Alias::new("age_us"))
+        .expr_as(maker.us_since(names.next_attempt_at), Alias::new("lag_us"));
+    let content = maker.content();
+    select.columns(content.iter().map(|(name, _)| name.as_str()));
+    select
+        .from(maker.table())
+        .and_where(col(names.shard_id).eq(mark(Slot::ShardId, 0)))
+        .and_where(col(names.status).eq(code(lane.status())))
+        .and_where(col(names.next_attempt_at).gte(mark(Slot::HeadAt, 0)))
+        .and_where(col(names.next_attempt_at).lte(maker.now()))
+        .order_by(names.next_attempt_at.as_str(), Order::Asc)
+        .order_by(names.id.as_str(), Order::Asc)
+        .limit(mark_code(Slot::Limit, 0));
+    maker.force(&mut select, CLAIM_INDEX);
+    if maker.dialect.can_skip_locked() {
+        select.lock_with_behavior(LockType::Update, LockBehavior::SkipLocked);
+    }
+    let mut reads = vec![
+        ColumnType::U64,
+        ColumnType::U16,
+        ColumnType::U16,
+        ColumnType::U64,
+        ColumnType::Binary { bytes: 32 },
+        ColumnType::I64,
+        ColumnType::I64,
+    ];
+    reads.extend(content.iter().map(|(_, kind)| *kind));
+    Statement::new(maker.dialect.write(&Query::Select(select)), &reads)
+}
+
+/// Leases picked rows that still wait in their lane.
+pub(super) fn take(maker: Maker<'_>, lane: Lane, entries: usize) -> Statement {
+    let names = maker.names();
+    let one_more = |name| col(name).add(number(1));
+    let mut update = UpdateStatement::new();
+    update
+        .table(maker.table())
+        .value(names.status.as_str(), code(Status::Running))
+        .value(names.attempt_no.as_str(), one_more(names.attempt_no))
+        .value(names.lease_seq.as_str(), one_more(names.lease_seq))
+        .value(names.lease_owner.as_str(), mark(Slot::Owner, 0))
+        .value(
+            names.lease_until.as_str(),
+            maker.now_plus(mark(Slot::LeaseUs, 0)),
+        )
+        .value(names.updated_at.as_str(), maker.now())
+        .and_where(maker.id_in(entries))
+        .and_where(col(names.status).eq(code(lane.status())));
+    debug_assert!(lane.status().after(Move::Claim).is_ok());
+    Statement::new(maker.dialect.write(&Query::Update(update)), &[])
+}
+
+/// Which of the picked rows this owner got. An owner is made for one claim
+/// alone, so whatever it holds among these ids was won by this claim.
+pub(super) fn won(maker: Maker<'_>, entries: usize) -> Statement {
+    let names = maker.names();
+    let mut select = SelectStatement::new();
+    select
+        .column(names.id.as_str())
+        .from(maker.table())
+        .and_where(maker.id_in(entries))
+        .and_where(col(names.status).eq(code(Status::Running)))
+        .and_where(col(names.lease_owner).eq(mark(Slot::Owner, 0)));
+    let reads = [ColumnType::U64];
+    Statement::new(maker.dialect.write(&Query::Select(select)), &reads)
+}
+
+/// Keeps leases that still stand.
+pub(super) fn renew(maker: Maker<'_>, entries: usize) -> Statement {
+    let mut update = UpdateStatement::new();
+    update
+        .table(maker.table())
+        .value(
+            maker.names().lease_until.as_str(),
+            maker.now_plus(mark(Slot::LeaseUs, 0)),
+        )
+        .cond_where(maker.is_leased(entries).add(maker.is_live()));
+    Statement::new(maker.dialect.write(&Query::Update(update)), &[])
+}
+
+/// Which of these leases still stand.
+pub(super) fn live(maker: Maker<'_>, entries: usize) -> Statement {
+    let names = maker.names();
+    let mut select = SelectStatement::new();
+    select
+        .column(names.id.as_str())
+        .from(maker.table())
+        .cond_where(maker.is_leased(entries).add(maker.is_live()));
+    let reads = [ColumnType::U64];
+    Statement::new(maker.dialect.write(&Query::Select(select)), &reads)
+}
+
+/// One job of this status, if there is any.
+pub(super) fn any(maker: Maker<'_>, status: Status) -> Statement {
+    let names = maker.names();
+    let mut select = SelectStatement::new();
+    select
+        .column(names.id.as_str())
+        .from(maker.table())
+        .cond_where(Cond::all().add(col(names.status).eq(code(status))))
+        .limit(mark_code(Slot::Limit, 0));
+    maker.force(&mut select, LEASE_INDEX);
+    let reads = [ColumnType::U64];
+    Statement::new(maker.dialect.write(&Query::Select(select)), &reads)
+}
+
+/// How many jobs stand in each status.
+pub(super) fn counts(maker: Maker<'_>) -> Statement {
+    let status = maker.names().status;
+    let mut select = SelectStatement::new();
+    select
+        .column(status.as_str())
+        .expr(Func::count(Expr::col(sea_query::Asterisk)))
+        .from(maker.table())
+        .group_by_col(status.as_str());
+    maker.force(&mut select, LEASE_INDEX);
+    let reads = [ColumnType::U8, ColumnType::I64];
+    Statement::new(maker.dialect.write(&Query::Select(select)), &reads)
+}
+
+impl Maker<'_> {
+    /// An optimizer that thinks a table small may read all of it, and a
+    /// reading claim locks what it reads.
+    pub(super) fn force(&self, select: &mut SelectStatement, index: &str) {
+        let name = self.dialect.index_name(self.schema.table, index);
+        self.dialect.force_index(select, &name);
+    }
+}

@@ -1,0 +1,2 @@
+//! retryjob
+pub use retryjob_core::*;
