@@ -27,16 +27,36 @@ pub mod sql;
 
 pub mod backend;
 
+pub mod memory;
+
 pub mod error;
+
+pub mod handler;
+
+pub mod event;
+
+pub mod queue;
+
+pub mod worker;
 
 pub use backend::{Backend, Connection};
 pub use error::{Error, ErrorKind, Result};
+pub use event::{Event, Transition};
+pub use handler::{HandlerError, IntoOutcome, JobResult, JobResultExt, Leased, Outcome};
 pub use ident::{Ident, IdentError};
 pub use job::{DecodeError, EncodeError, RetryJob};
 pub use key::{IdempotencyKey, KeyEncoder, KeyError};
-pub use op::claim::{Lease, Node};
+pub use memory::Memory;
+pub use op::{
+    claim::{Lease, Node},
+    counts::Counts,
+    enqueue::{Due, Enqueued},
+    operate::{Operated, Operation},
+};
+pub use queue::Queue;
 pub use retry::{Backoff, RetryPolicy, Verdict};
 pub use schema::{Column, ColumnNames, Finished, JobSchema, Lanes};
 pub use state::{IllegalMove, Move, Status};
 pub use time::DbTime;
 pub use value::{ColumnType, ColumnValue, Value, ValueError};
+pub use worker::{Summary, Worker};

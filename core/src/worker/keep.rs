@@ -1,0 +1,155 @@
+//! Keep: renew leases, stop handlers whose lease is about to end, reap.
+
+use std::{sync::Arc, thread, time::Duration};
+
+use tokio::{sync::oneshot, time::Instant};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Shared,
+    settings::{POLL_MIN, Tally},
+};
+use crate::{
+    backend::Backend,
+    error::{Error, ErrorKind, Result},
+    job::RetryJob,
+    op::{reap::Reap, renew::Renew},
+};
+
+/// Looks at the leases this many times while one lasts.
+const LOOKS_PER_LEASE: u32 = 8;
+
+/// A running keep loop.
+pub(super) struct Keeper {
+    ended: oneshot::Receiver<()>,
+}
+
+impl Keeper {
+    /// Waits for the loop to end, after its token was cancelled.
+    pub(super) async fn stopped(self) {
+        // An error says that the loop is gone already.
+        let _ = self.ended.await;
+    }
+}
+
+/// Starts the loop, in a thread of its own when the settings say so.
+pub(super) async fn start<J: RetryJob, B: Backend>(
+    shared: &Arc<Shared<J, B>>,
+    stop: CancellationToken,
+) -> Result<Keeper> {
+    let (end, ended) = oneshot::channel();
+    let shared = Arc::clone(shared);
+    if !shared.settings.keeps_in_thread {
+        let backend = shared.queue.backend().clone();
+        tokio::spawn(async move {
+            keep_loop(&shared, &backend, &stop).await;
+            let _ = end.send(());
+        });
+        return Ok(Keeper { ended });
+    }
+    let (ready, is_ready) = oneshot::channel();
+    let body = move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let runtime = match runtime {
+            Ok(runtime) => runtime,
+            Err(error) => return drop(ready.send(Err(no_thread(error)))),
+        };
+        runtime.block_on(async {
+            // Sockets belong to the runtime they were opened in: this thread
+            // needs its own.
+            match shared.queue.backend().reconnect().await {
+                Ok(backend) => {
+                    let _ = ready.send(Ok(()));
+                    keep_loop(&shared, &backend, &stop).await;
+                    backend.close().await;
+                }
+                Err(error) => drop(ready.send(Err(error))),
+            }
+        });
+        let _ = end.send(());
+    };
+    thread::Builder::new()
+        .name("retryjob-keep".into())
+        .spawn(body)
+        .map_err(no_thread)?;
+    match is_ready.await {
+        Ok(ready) => ready.map(|()| Keeper { ended }),
+        Err(_) => Err(no_thread("it ended at once")),
+    }
+}
+
+fn no_thread(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+    let message = "the thread that keeps leases can't be started";
+    Error::with_source(ErrorKind::Config, message, source)
+}
+
+async fn keep_loop<J: RetryJob, B: Backend>(
+    shared: &Shared<J, B>,
+    backend: &B,
+    stop: &CancellationToken,
+) {
+    let lease = J::schema().lease;
+    let pause = (lease / LOOKS_PER_LEASE)
+        .min(shared.settings.reap_every)
+        .max(POLL_MIN);
+    let mut reaped_at: Option<Instant> = None;
+    loop {
+        renew(shared, backend, lease).await;
+        shared.held.revoke_ending(lease);
+        let is_reap_due = reaped_at.is_none_or(|at| at.elapsed() >= shared.settings.reap_every);
+        if is_reap_due && !shared.stop.is_cancelled() {
+            reap(shared, backend, pause).await;
+            reaped_at = Some(Instant::now());
+        }
+        tokio::select! {
+            () = tokio::time::sleep(pause) => {}
+            () = stop.cancelled() => return,
+        }
+    }
+}
+
+/// Renews what has outlived half of its lease. A server that does not answer
+/// must not keep this loop from stopping handlers in time.
+async fn renew<J: RetryJob, B: Backend>(shared: &Shared<J, B>, backend: &B, lease: Duration) {
+    let leases = shared.held.to_renew(lease);
+    if leases.is_empty() {
+        return;
+    }
+    let ends = Instant::now() + lease;
+    let renew = Renew {
+        leases: leases.clone(),
+        lease,
+    };
+    match tokio::time::timeout(lease / LOOKS_PER_LEASE, backend.renew(renew)).await {
+        Ok(Ok(renewed)) => shared.held.renewed(&leases, &renewed.lost, ends),
+        Ok(Err(error)) => tracing::warn!(%error, "leases can't be renewed"),
+        Err(_) => tracing::warn!("leases can't be renewed: the database does not answer"),
+    }
+}
+
+/// Takes back lapsed leases of other workers, and of this one's past.
+async fn reap<J: RetryJob, B: Backend>(shared: &Shared<J, B>, backend: &B, time_max: Duration) {
+    let limit = J::schema().batch;
+    let deadline = Instant::now() + time_max;
+    // What is left when the time is up comes next time: renewals can't wait.
+    while Instant::now() < deadline {
+        let reaped = match tokio::time::timeout_at(deadline, backend.reap(Reap { limit })).await {
+            Ok(Ok(reaped)) => reaped,
+            Ok(Err(error)) => return tracing::warn!(%error, "lapsed leases can't be reaped"),
+            Err(_) => return,
+        };
+        if !reaped.finishes.is_empty() {
+            Tally::add(&shared.tally.reaped, reaped.finishes.len() as u64);
+            for finish in &reaped.finishes {
+                tracing::warn!(id = finish.lease.id, "reaped a lapsed lease");
+                shared.queue.event_sender().finished(finish);
+            }
+            shared.queue.wake().notify_one();
+        }
+        if !reaped.has_more {
+            return;
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! Poll: which shards are due, claim a batch, sleep until the next due time.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{
+    sync::{OwnedSemaphorePermit, mpsc},
+    time::Instant,
+};
+
+use super::{Shared, lanes::fresh_share, run::run_job, settings::POLL_MIN};
+use crate::{
+    backend::Backend,
+    error::Result,
+    job::RetryJob,
+    op::{
+        claim::{CLAIM_SHARDS_MAX, Claim, ClaimedJob},
+        due::{DueHeads, Head, Lane},
+        finish::Finish,
+    },
+};
+
+/// What one look at the table found.
+enum Found {
+    Claimed,
+    /// Nothing to claim; the next job falls due after this time, if any waits.
+    Nothing(Option<Duration>),
+}
+
+pub(super) async fn poll_loop<J: RetryJob, B: Backend>(
+    shared: Arc<Shared<J, B>>,
+    finishes: mpsc::Sender<Finish>,
+    until_idle: bool,
+) -> Result<()> {
+    let mut turn = 0;
+    let mut idle_wait = POLL_MIN;
+    while let Some(hands) = free_hands(&shared).await {
+        let found = match claim_some(&shared, &finishes, hands, &mut turn).await {
+            Ok(found) => found,
+            Err(error) if error.is_transient() => {
+                tracing::warn!(%error, "polling failed, trying again");
+                Found::Nothing(None)
+            }
+            Err(error) => return Err(error),
+        };
+        match found {
+            Found::Claimed => idle_wait = POLL_MIN,
+            Found::Nothing(next_due) => {
+                if until_idle && is_idle(&shared).await? {
+                    shared.stop.cancel();
+                    break;
+                }
+                idle_wait = (idle_wait * 2).min(shared.settings.poll_max);
+                let wait = next_due.unwrap_or(idle_wait).min(idle_wait.max(POLL_MIN));
+                sleep(&shared, wait.clamp(POLL_MIN, shared.settings.poll_max)).await;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Waits until a claim is worthwhile, then takes all free hands up to a batch;
+/// `None` when the worker stops.
+async fn free_hands<J: RetryJob, B: Backend>(
+    shared: &Shared<J, B>,
+) -> Option<OwnedSemaphorePermit> {
+    let batch = usize::from(J::schema().batch);
+    let first = u32::try_from(shared.settings.claim_min().min(batch)).unwrap_or(u32::MAX);
+    let acquire = Arc::clone(&shared.hands).acquire_many_owned(first);
+    let mut hands = tokio::select! {
+        biased;
+        () = shared.stop.cancelled() => return None,
+        hands = acquire => hands.ok()?,
+    };
+    let more = shared
+        .hands
+        .available_permits()
+        .min(batch.saturating_sub(hands.num_permits()));
+    let more = u32::try_from(more).unwrap_or(u32::MAX);
+    if let Ok(more) = Arc::clone(&shared.hands).try_acquire_many_owned(more) {
+        hands.merge(more);
+    }
+    Some(hands)
+}
+
+/// Claims up to as many jobs as there are hands, and starts their tasks.
+async fn claim_some<J: RetryJob, B: Backend>(
+    shared: &Arc<Shared<J, B>>,
+    finishes: &mpsc::Sender<Finish>,
+    mut hands: OwnedSemaphorePermit,
+    turn: &mut u64,
+) -> Result<Found> {
+    let backend = shared.queue.backend();
+    let fresh = backend.due_heads(Lane::Fresh).await?;
+    let retry = backend.due_heads(Lane::Retry).await?;
+    let limit = hands.num_permits();
+    let fresh_limit = match (due(&fresh).is_empty(), due(&retry).is_empty()) {
+        (false, false) => fresh_share(J::schema().lanes, *turn, limit),
+        (_, true) => limit,
+        (true, false) => 0,
+    };
+    let mut claimed = 0;
+    let mut fresh_has_more = true;
+    // What one lane leaves unused goes to the other, so the fresh lane is asked
+    // again at the end if it filled its share.
+    for (lane, heads, lane_limit) in [
+        (Lane::Fresh, due(&fresh), fresh_limit),
+        (Lane::Retry, due(&retry), limit),
+        (Lane::Fresh, due(&fresh), limit),
+    ] {
+        let room = lane_limit.min(limit).saturating_sub(claimed);
+        let is_exhausted = lane == Lane::Fresh && !fresh_has_more;
+        if room == 0 || heads.is_empty() || is_exhausted || shared.stop.is_cancelled() {
+            continue;
+        }
+        let started = Instant::now();
+        let jobs = claim(shared, lane, heads, room).await?;
+        fresh_has_more &= lane != Lane::Fresh || jobs.len() == room;
+        claimed += jobs.len();
+        for job in jobs {
+            start(shared, finishes, job, lane, &mut hands, started);
+        }
+    }
+    *turn = turn.wrapping_add(claimed as u64);
+    if claimed > 0 {
+        return Ok(Found::Claimed);
+    }
+    Ok(Found::Nothing(
+        fresh.wait().into_iter().chain(retry.wait()).min(),
+    ))
+}
+
+fn due(heads: &DueHeads) -> Vec<Head> {
+    heads.due().take(CLAIM_SHARDS_MAX).collect()
+}
+
+#[tracing::instrument(level = "debug", skip_all, fields(?lane, limit))]
+async fn claim<J: RetryJob, B: Backend>(
+    shared: &Shared<J, B>,
+    lane: Lane,
+    heads: Vec<Head>,
+    limit: usize,
+) -> Result<Vec<ClaimedJob>> {
+    let claim = Claim {
+        owner: shared.node.lease_owner(),
+        lane,
+        heads,
+        limit: u16::try_from(limit).unwrap_or(u16::MAX),
+        lease: J::schema().lease,
+    };
+    Ok(shared.queue.backend().claim(claim).await?.jobs)
+}
+
+/// Notes the lease of a claimed job and starts its task.
+fn start<J: RetryJob, B: Backend>(
+    shared: &Arc<Shared<J, B>>,
+    finishes: &mpsc::Sender<Finish>,
+    job: ClaimedJob,
+    lane: Lane,
+    hands: &mut OwnedSemaphorePermit,
+    claimed_at: Instant,
+) {
+    let events = shared.queue.event_sender();
+    events.claimed(job.lease.id, lane.status(), job.attempt_no);
+    let revoke = shared
+        .held
+        .hold(job.lease.clone(), claimed_at + J::schema().lease);
+    let hand = hands.split(1);
+    let shared_task = Arc::clone(shared);
+    let finishes = finishes.clone();
+    shared.tasks.spawn(async move {
+        run_job(&shared_task, finishes, job, revoke).await;
+        drop(hand);
+    });
+}
+
+/// Whether nothing is left to do, here or on other nodes.
+async fn is_idle<J: RetryJob, B: Backend>(shared: &Shared<J, B>) -> Result<bool> {
+    if !shared.held.is_empty() {
+        return Ok(false);
+    }
+    match shared.queue.backend().has_open().await {
+        Ok(has_open) => Ok(!has_open),
+        Err(error) if error.is_transient() => Ok(false),
+        Err(error) => Err(error),
+    }
+}
+
+/// Sleeps, unless work comes in or the worker stops.
+async fn sleep<J: RetryJob, B: Backend>(shared: &Shared<J, B>, wait: Duration) {
+    tokio::select! {
+        () = tokio::time::sleep(wait) => {}
+        // The pause keeps a stream of small enqueues from becoming a stream of
+        // polls.
+        () = async {
+            shared.queue.wake().notified().await;
+            tokio::time::sleep(POLL_MIN.min(wait)).await;
+        } => {}
+        () = shared.stop.cancelled() => {}
+    }
+}
