@@ -1,0 +1,5 @@
+//! Generated code and error messages, as snapshots.
+
+mod core;
+mod generated;
+mod mistakes;
