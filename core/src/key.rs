@@ -17,7 +17,8 @@
 //! The length in front makes `("ab", "c")` and `("a", "bc")` differ. A value is
 //! first brought to JSON's data model by serde, so an enum counts as serde
 //! writes it. Floating-point numbers are refused: two ways to compute the
-//! same amount can differ in the last bit, and a key must not.
+//! same amount can differ in the last bit, and a key must not. NaN and the
+//! infinities, which JSON does not have, come from serde as null.
 //!
 //! A key is the SHA-256 of `"retryjob.key.1"`, then the table's name as a text,
 //! then the `unique` fields as a map. It therefore stays the same when fields

@@ -39,6 +39,9 @@ pub mod queue;
 
 pub mod worker;
 
+#[cfg(test)]
+mod tests;
+
 pub use backend::{Backend, Connection};
 pub use error::{Error, ErrorKind, Result};
 pub use event::{Event, Transition};

@@ -212,12 +212,11 @@ impl Backoff {
 }
 
 fn exponential(base: Duration, factor: u32, power: u32) -> Duration {
-    match factor.checked_pow(power) {
-        Some(times) => base.saturating_mul(times),
-        // The power alone is past u32: nothing but a zero base stays small.
-        None if base.is_zero() => Duration::ZERO,
-        None => SPAN_MAX,
-    }
+    // A base of a millisecond is still within bounds when the power alone is
+    // past u64, so both are multiplied in more bits than a span has.
+    let times = u128::from(factor).saturating_pow(power);
+    let delay_ns = base.as_nanos().saturating_mul(times);
+    u64::try_from(delay_ns).map_or(SPAN_MAX, Duration::from_nanos)
 }
 
 /// The finaliser of SplitMix64: neighbouring seeds land far apart.

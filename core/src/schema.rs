@@ -3,7 +3,12 @@
 
 use std::time::Duration;
 
-use crate::{ident::Ident, retry::RetryPolicy, shard::SHARDS_MAX, value::ColumnType};
+use crate::{
+    ident::Ident,
+    retry::{Backoff, RetryPolicy},
+    shard::SHARDS_MAX,
+    value::ColumnType,
+};
 
 /// Most jobs in one claim, finish or reap.
 pub const BATCH_MAX: u16 = 1000;
@@ -202,10 +207,6 @@ impl JobSchema {
             "`lease` must be at least 100ms"
         );
         assert!(
-            self.retry.max_attempts >= 1,
-            "`max_attempts` must be at least 1"
-        );
-        assert!(
             self.lanes.fresh >= 1 && self.lanes.retry >= 1,
             "a lane's share must be at least 1"
         );
@@ -213,9 +214,29 @@ impl JobSchema {
             self.table.as_str().len() <= 56,
             "the name of a table has at most 56 bytes, since `_history` may follow"
         );
+        self.check_policy();
         self.check_names();
         self.check_bytes();
         self
+    }
+
+    const fn check_policy(&self) {
+        assert!(
+            self.retry.max_attempts >= 1,
+            "`max_attempts` must be at least 1"
+        );
+        if let Some(after) = self.retry.manual_after {
+            assert!(
+                after < self.retry.max_attempts,
+                "`manual_after` must be below `max_attempts`"
+            );
+        }
+        if let Backoff::Schedule { delays } = self.retry.backoff {
+            assert!(
+                !delays.is_empty(),
+                "`schedule` must have at least one delay"
+            );
+        }
     }
 
     const fn check_names(&self) {
@@ -253,6 +274,28 @@ impl JobSchema {
             }
             at += 1;
         }
+        if let Some(shard_key) = self.shard_key_column {
+            self.check_shard_key(shard_key.as_str());
+        }
+    }
+
+    const fn check_shard_key(&self, name: &str) {
+        let own = self.names.all();
+        let mut is_taken = false;
+        let mut at = 0;
+        while at < own.len() {
+            is_taken |= same(name, own[at].as_str());
+            at += 1;
+        }
+        let mut at = 0;
+        while at < self.columns.len() {
+            is_taken |= same(name, self.columns[at].name.as_str());
+            at += 1;
+        }
+        assert!(
+            !is_taken,
+            "the shard key's column has the name of another column"
+        );
     }
 
     const fn check_bytes(&self) {

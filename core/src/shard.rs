@@ -33,7 +33,7 @@ pub fn shard_of(hash: u64, shards: u16) -> u16 {
 /// use retryjob_core::shard::{shard_key_hash, shard_of};
 ///
 /// // The same on every platform and in every release.
-/// assert_eq!(shard_of(shard_key_hash("UA_20130204")?, 256), 13);
+/// assert_eq!(shard_of(shard_key_hash("UA_20130204")?, 256), 183);
 /// # Ok::<(), retryjob_core::KeyError>(())
 /// ```
 pub fn shard_key_hash(shard_key: &str) -> Result<u64, KeyError> {

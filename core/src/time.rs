@@ -49,12 +49,16 @@ impl DbTime {
         Self::from_us(at.and_utc().timestamp_micros())
     }
 
-    /// The UTC date and time, for a driver to bind.
+    /// The UTC date and time, for a driver to bind; at the end of the calendar
+    /// for an instant past it.
     #[must_use]
     pub fn to_utc(self) -> NaiveDateTime {
-        DateTime::from_timestamp_micros(self.us)
-            .unwrap_or_default()
-            .naive_utc()
+        let end = if self.us < 0 {
+            NaiveDateTime::MIN
+        } else {
+            NaiveDateTime::MAX
+        };
+        DateTime::from_timestamp_micros(self.us).map_or(end, |at| at.naive_utc())
     }
 
     /// The time from `earlier` to here; zero when `earlier` is later.

@@ -427,11 +427,14 @@ impl ColumnValue for NaiveDate {
 }
 
 /// What is finer than a microsecond is cut off, since a server would round up.
+/// So is a leap second, which no server has: it becomes the last microsecond
+/// before it.
 impl ColumnValue for NaiveDateTime {
     const TYPE: ColumnType = ColumnType::DateTime;
 
     fn to_value(&self) -> Value {
-        let whole_us = self.nanosecond() / 1000 * 1000;
+        // chrono writes a leap second as nanoseconds past a billion.
+        let whole_us = self.nanosecond().min(999_999_999) / 1000 * 1000;
         Value::DateTime(self.with_nanosecond(whole_us).unwrap_or(*self))
     }
 

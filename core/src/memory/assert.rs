@@ -12,9 +12,17 @@
 /// # Examples
 ///
 /// ```no_run
-/// # use retryjob_core::{RetryJob, assert_enqueued, memory::Memory};
+/// # use retryjob_core::{
+/// #     DecodeError, EncodeError, Ident, JobSchema, RetryJob, assert_enqueued,
+/// #     job::{Encoded, Parts}, memory::Memory,
+/// # };
 /// # struct Mail { to: String, urgent: bool }
-/// # fn check<M: RetryJob>(memory: Memory) where Mail: RetryJob {
+/// # impl RetryJob for Mail {
+/// #     const SCHEMA: JobSchema = JobSchema::new(Ident::new("mail"));
+/// #     fn encode(&self) -> Result<Encoded, EncodeError> { unimplemented!() }
+/// #     fn decode(_: Parts) -> Result<Self, DecodeError> { unimplemented!() }
+/// # }
+/// # fn check(memory: Memory) {
 /// assert_enqueued!(memory, Mail { urgent: true, .. });
 /// assert_enqueued!(memory, Mail { to, .. } if to == "ada@example.org");
 /// # }

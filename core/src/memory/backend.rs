@@ -107,9 +107,9 @@ impl Backend for Memory {
     }
 
     async fn reap(&self, reap: Reap) -> Result<Reaped> {
-        let lapsed = self.look_lapsed(reap)?;
+        let lapsed = self.look_lapsed(reap.limit).await?;
         let has_more = lapsed.len() >= usize::from(reap.limit);
-        let finishes = self.take_back(lapsed)?;
+        let finishes = self.take_back(lapsed).await?;
         Ok(Reaped { finishes, has_more })
     }
 

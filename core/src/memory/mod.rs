@@ -27,10 +27,7 @@ use self::{clock::START, table::Table};
 use crate::{
     error::{Error, ErrorKind, Result},
     job::{Parts, RetryJob},
-    op::{
-        finish::Finish,
-        reap::{Lapsed, Reap},
-    },
+    op::{finish::Finish, reap::Lapsed},
     schema::JobSchema,
     time::DbTime,
 };
@@ -162,8 +159,8 @@ impl Memory {
     /// # Errors
     ///
     /// [`ErrorKind::Database`] before the table is installed.
-    pub fn look_lapsed(&self, reap: Reap) -> Result<Vec<Lapsed>> {
-        self.on_table(|table, now| Ok(table.lapsed(usize::from(reap.limit), now)))
+    pub async fn look_lapsed(&self, limit: u16) -> Result<Vec<Lapsed>> {
+        self.on_table(|table, now| Ok(table.lapsed(limit.into(), now)))
     }
 
     /// The second half: takes back those that still are as they were seen, and
@@ -172,7 +169,7 @@ impl Memory {
     /// # Errors
     ///
     /// [`ErrorKind::Database`] before the table is installed.
-    pub fn take_back(&self, lapsed: Vec<Lapsed>) -> Result<Vec<Finish>> {
+    pub async fn take_back(&self, lapsed: Vec<Lapsed>) -> Result<Vec<Finish>> {
         let policy = &self.schema.retry;
         self.on_table(|table, now| {
             let finishes = lapsed.into_iter().map(|lapsed| lapsed.finish(policy));

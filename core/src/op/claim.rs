@@ -15,7 +15,8 @@ use crate::{
     value::Value,
 };
 
-/// Most bytes in the name of a node; a lease owner adds at most 20 digits.
+/// Most bytes in the name of a node; a lease owner adds a colon and at
+/// most 20 digits.
 pub const NODE_BYTES_MAX: usize = 40;
 
 /// Most shards that one claim looks into.
@@ -38,9 +39,9 @@ pub struct Node {
 }
 
 impl Node {
-    /// A node with this name. ASCII outside `[A-Za-z0-9._-]`, and whatever is
-    /// past [`NODE_BYTES_MAX`] bytes, is left out; a random suffix keeps two
-    /// processes of the same name apart.
+    /// A node with this name and a random suffix, which keeps two processes of
+    /// the same name apart. Whatever is outside `[A-Za-z0-9._-]` is left out, and
+    /// so is the end of a name that would exceed [`NODE_BYTES_MAX`] bytes.
     #[must_use]
     pub fn new(name: &str) -> Self {
         let suffix: u32 = rand::random();

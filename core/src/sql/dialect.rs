@@ -61,7 +61,6 @@ pub trait Dialect: Sync {
 /// A query for a dialect to write.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "the names say it")]
-#[expect(clippy::large_enum_variant, reason = "built once per job type")]
 pub enum Query {
     Select(SelectStatement),
     Insert(InsertStatement),

@@ -48,7 +48,10 @@ fn since_and_plus_saturate() {
     );
     assert_eq!(first.since(last), Duration::ZERO);
     assert_eq!(last.plus(Duration::from_micros(1)), last);
-    assert_eq!(DbTime::default().plus(Duration::MAX).us(), span_us(SPAN_MAX));
+    assert_eq!(
+        DbTime::default().plus(Duration::MAX).us(),
+        span_us(SPAN_MAX)
+    );
 }
 
 #[test]
