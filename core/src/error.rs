@@ -80,14 +80,24 @@ impl Error {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)?;
-        let mut cause = self.source();
-        while let Some(error) = cause {
-            write!(f, ": {error}")?;
-            cause = error.source();
-        }
-        Ok(())
+        f.write_str(&with_causes(self.message.clone(), self.source()))
     }
+}
+
+/// A message with the causes below it, each said once: many errors repeat
+/// their cause in their own text.
+pub(crate) fn with_causes(
+    mut message: String,
+    mut cause: Option<&(dyn StdError + 'static)>,
+) -> String {
+    while let Some(error) = cause {
+        let said = error.to_string();
+        if !message.ends_with(&said) {
+            message = format!("{message}: {said}");
+        }
+        cause = error.source();
+    }
+    message
 }
 
 impl fmt::Debug for Error {

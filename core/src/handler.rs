@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     backend::Connection,
-    error::Result,
+    error::{Result, with_causes},
     key::IdempotencyKey,
     op::{
         claim::Lease,
@@ -215,16 +215,7 @@ impl HandlerError {
 impl<E: Into<Box<dyn StdError + Send + Sync>>> From<E> for HandlerError {
     fn from(error: E) -> Self {
         let error = error.into();
-        let mut text = error.to_string();
-        let mut cause = error.source();
-        while let Some(error) = cause {
-            let said = error.to_string();
-            // Some errors already repeat their cause.
-            if !text.ends_with(&said) {
-                text = format!("{text}: {said}");
-            }
-            cause = error.source();
-        }
+        let text = with_causes(error.to_string(), error.source());
         Self {
             verdict: Verdict::Retry,
             text,

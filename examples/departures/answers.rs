@@ -12,29 +12,44 @@ use crate::{
 
 /// Final counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Answers {
-    pub rows: u64,
-    pub success: u64,
-    pub dead: u64,
-    pub other: u64,
-    pub attempts: u64,
+pub(crate) struct Answers {
+    pub(crate) rows: u64,
+    pub(crate) success: u64,
+    pub(crate) dead: u64,
+    pub(crate) other: u64,
+    pub(crate) attempts: u64,
 }
 
 /// The two files that come with the project, counted when they were made.
 const SHIPPED: [Answers; 2] = [
-    Answers { rows: 6_104, success: 5_175, dead: 929, other: 0, attempts: 7_504 },
-    Answers { rows: 336_776, success: 328_521, dead: 8_255, other: 0, attempts: 440_694 },
+    Answers {
+        rows: 6_104,
+        success: 5_175,
+        dead: 929,
+        other: 0,
+        attempts: 7_504,
+    },
+    Answers {
+        rows: 336_776,
+        success: 328_521,
+        dead: 8_255,
+        other: 0,
+        attempts: 440_694,
+    },
 ];
 
 impl Answers {
     /// The right answers: those of a file that is known, or else what the rule
     /// gives for each flight.
-    pub fn right(flights: &[Flight]) -> Self {
+    pub(crate) fn right(flights: &[Flight]) -> Self {
         let rows = flights.len() as u64;
         if let Some(known) = SHIPPED.into_iter().find(|known| known.rows == rows) {
             return known;
         }
-        let delays: Vec<_> = flights.iter().filter_map(|flight| flight.departure.dep_delay_min).collect();
+        let delays: Vec<_> = flights
+            .iter()
+            .filter_map(|flight| flight.departure.dep_delay_min)
+            .collect();
         let late = |limit: &i32| delays.iter().filter(|delay| *delay >= limit).count() as u64;
         let success = delays.len() as u64;
         Self {
@@ -47,7 +62,7 @@ impl Answers {
     }
 
     /// What the table holds.
-    pub async fn found<B: Database>(queue: &Queue<Departure, B>) -> Result<Self> {
+    pub(crate) async fn found<B: Database>(queue: &Queue<Departure, B>) -> Result<Self> {
         let counts = queue.counts().await?;
         let (success, dead) = (counts.of(Status::Success), counts.of(Status::Dead));
         Ok(Self {
@@ -60,7 +75,7 @@ impl Answers {
     }
 
     /// A table of these counts next to the right ones.
-    pub fn compared(&self, right: &Self) -> String {
+    pub(crate) fn compared(&self, right: &Self) -> String {
         let mut table = format!("\n{:<10} {:>9} {:>9}\n", "", "found", "right");
         for (name, found, right) in [
             ("flights", self.rows, right.rows),

@@ -8,7 +8,7 @@ use retryjob::{Backend, Mysql8, Mysql57, Sqlite};
 use crate::Result;
 
 /// A backend with the example's own questions.
-pub trait Database: Backend {
+pub(crate) trait Database: Backend {
     /// Attempts made so far, by all runs on this table.
     fn attempts_made(&self) -> impl Future<Output = Result<u64>> + Send;
 
@@ -40,7 +40,9 @@ on_mysql!(Mysql8, Mysql57);
 
 impl Database for Sqlite {
     async fn attempts_made(&self) -> Result<u64> {
-        let count: i64 = sqlx::query_scalar(ATTEMPTS_SQLITE).fetch_one(self.connections()).await?;
+        let count: i64 = sqlx::query_scalar(ATTEMPTS_SQLITE)
+            .fetch_one(self.connections())
+            .await?;
         Ok(count.try_into()?)
     }
 

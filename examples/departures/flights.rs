@@ -25,26 +25,26 @@ use crate::Result;
     lease = "30s",
     retry(schedule = ["15ms", "60ms", "180ms"])
 )]
-pub struct Departure {
+pub(crate) struct Departure {
     #[job(unique, column)]
-    pub date: NaiveDate,
+    pub(crate) date: NaiveDate,
     #[job(unique, column(type = "VARCHAR(8)"))]
-    pub carrier: String,
+    pub(crate) carrier: String,
     #[job(unique, column)]
-    pub flight: u16,
+    pub(crate) flight: u16,
     #[job(unique, column(type = "VARCHAR(8)"))]
-    pub origin: String,
-    pub dest: String,
-    pub tailnum: Option<String>,
-    pub dep_delay_min: Option<i32>,
-    pub distance_mi: u16,
+    pub(crate) origin: String,
+    pub(crate) dest: String,
+    pub(crate) tailnum: Option<String>,
+    pub(crate) dep_delay_min: Option<i32>,
+    pub(crate) distance_mi: u16,
 }
 
 /// A row of the file: the job and when it falls due.
 #[derive(Debug)]
-pub struct Flight {
-    pub departure: Departure,
-    pub departs_at: NaiveDateTime,
+pub(crate) struct Flight {
+    pub(crate) departure: Departure,
+    pub(crate) departs_at: NaiveDateTime,
 }
 
 #[derive(Deserialize)]
@@ -59,16 +59,26 @@ fn hour_and_minute<'de, D: Deserializer<'de>>(input: D) -> Result<NaiveTime, D::
 }
 
 /// The file that comes with the project.
-pub fn shipped(is_year: bool) -> PathBuf {
-    let name = if is_year { "flights-2013.csv.gz" } else { "flights-2013-02-04-week.csv" };
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/data").join(name)
+pub(crate) fn shipped(is_year: bool) -> PathBuf {
+    let name = if is_year {
+        "flights-2013.csv.gz"
+    } else {
+        "flights-2013-02-04-week.csv"
+    };
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("examples/data")
+        .join(name)
 }
 
 /// Reads all flights of a file.
-pub fn read(path: &Path) -> Result<Vec<Flight>> {
+pub(crate) fn read(path: &Path) -> Result<Vec<Flight>> {
     let file = File::open(path).map_err(|error| format!("{}: {error}", path.display()))?;
     let is_compressed = path.extension().is_some_and(|extension| extension == "gz");
-    let input: Box<dyn Read> = if is_compressed { Box::new(GzDecoder::new(file)) } else { Box::new(file) };
+    let input: Box<dyn Read> = if is_compressed {
+        Box::new(GzDecoder::new(file))
+    } else {
+        Box::new(file)
+    };
     let mut reader = csv::Reader::from_reader(input);
     let headers = reader.headers()?.clone();
     let flights = reader.records().map(|record| {
@@ -76,7 +86,10 @@ pub fn read(path: &Path) -> Result<Vec<Flight>> {
         let departure: Departure = record.deserialize(Some(&headers))?;
         let row: Row = record.deserialize(Some(&headers))?;
         let departs_at = departure.date.and_time(row.sched_dep);
-        Ok(Flight { departure, departs_at })
+        Ok(Flight {
+            departure,
+            departs_at,
+        })
     });
     let flights: csv::Result<Vec<_>> = flights.collect();
     flights.map_err(|error| format!("{}: {error}", path.display()).into())

@@ -11,6 +11,12 @@
 //! cargo run --example departures -- --url mysql://root:secret@127.0.0.1/test
 //! ```
 
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a program for the terminal"
+)]
+
 mod answers;
 mod database;
 mod flights;
@@ -85,6 +91,7 @@ async fn run(options: Options) -> Result<ExitCode> {
             Probed::Sqlite => Choice::Sqlite,
             Probed::Mysql8 => Choice::Mysql8,
             Probed::Mysql57 => Choice::Mysql57,
+            other => return Err(format!("this example does not know {other:?}").into()),
         },
     };
     match choice {
@@ -95,7 +102,10 @@ async fn run(options: Options) -> Result<ExitCode> {
 }
 
 async fn depart<B: Database>(options: Options) -> Result<ExitCode> {
-    let file = options.file.clone().unwrap_or_else(|| flights::shipped(options.year));
+    let file = options
+        .file
+        .clone()
+        .unwrap_or_else(|| flights::shipped(options.year));
     let flights = flights::read(&file)?;
     let right = Answers::right(&flights);
     let queue = Queue::<Departure, B>::connect(&options.url).await?;
@@ -104,8 +114,15 @@ async fn depart<B: Database>(options: Options) -> Result<ExitCode> {
     let started = Instant::now();
     let new_count = enqueue(&queue, &flights).await?;
     match new_count {
-        0 => println!("nothing new: all {} flights were already there", flights.len()),
-        new => println!("enqueued {new} new of {} flights in {:.1?}", flights.len(), started.elapsed()),
+        0 => println!(
+            "nothing new: all {} flights were already there",
+            flights.len()
+        ),
+        new => println!(
+            "enqueued {new} new of {} flights in {:.1?}",
+            flights.len(),
+            started.elapsed()
+        ),
     }
 
     let started = Instant::now();
@@ -119,7 +136,11 @@ async fn depart<B: Database>(options: Options) -> Result<ExitCode> {
         queue.backend().clean_up().await?;
     }
     queue.close().await;
-    Ok(if found == right { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if found == right {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
 }
 
 /// Enqueues every flight, due at its scheduled departure, and says how many
@@ -129,7 +150,9 @@ async fn enqueue<B: Database>(queue: &Queue<Departure, B>, flights: &[Flight]) -
     let mut new_count = 0;
     for flights in flights.chunks(ENQUEUE_ROWS) {
         let due = |flight: &Flight| Due::At(DbTime::from_utc(flight.departs_at));
-        let jobs = flights.iter().map(|flight| (&flight.departure, due(flight)));
+        let jobs = flights
+            .iter()
+            .map(|flight| (&flight.departure, due(flight)));
         let answers = queue.enqueue_many_due(jobs).await?;
         new_count += answers.iter().filter(|answer| answer.is_new).count();
         progress.add(flights.len() as u64);
@@ -139,11 +162,7 @@ async fn enqueue<B: Database>(queue: &Queue<Departure, B>, flights: &[Flight]) -
 }
 
 /// Runs workers until nothing is left to do, or Ctrl-C; counts attempts.
-async fn work<B: Database>(
-    queue: &Queue<Departure, B>,
-    workers: u8,
-    rows: u64,
-) -> Result<u64> {
+async fn work<B: Database>(queue: &Queue<Departure, B>, workers: u8, rows: u64) -> Result<u64> {
     let progress = Arc::new(Progress::new("finished", rows));
     let counts = queue.counts().await?;
     progress.add(counts.total() - counts.open());

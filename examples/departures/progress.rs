@@ -13,7 +13,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 /// Time between two plain lines.
 const LINE_EVERY: Duration = Duration::from_secs(1);
 
-pub struct Progress {
+pub(crate) struct Progress {
     what: &'static str,
     total: u64,
     done: AtomicU64,
@@ -22,17 +22,23 @@ pub struct Progress {
 }
 
 impl Progress {
-    pub fn new(what: &'static str, total: u64) -> Self {
+    pub(crate) fn new(what: &'static str, total: u64) -> Self {
         let bar = ProgressBar::new(total);
         let style = "{msg} {bar:40} {human_pos}/{human_len} {per_sec}, {eta} left";
         if let Ok(style) = ProgressStyle::with_template(style) {
             bar.set_style(style);
         }
         bar.set_message(what);
-        Self { what, total, done: AtomicU64::new(0), bar, last_line: Mutex::new(Instant::now()) }
+        Self {
+            what,
+            total,
+            done: AtomicU64::new(0),
+            bar,
+            last_line: Mutex::new(Instant::now()),
+        }
     }
 
-    pub fn add(&self, count: u64) {
+    pub(crate) fn add(&self, count: u64) {
         let done = self.done.fetch_add(count, Ordering::Relaxed) + count;
         self.bar.inc(count);
         // indicatif draws nothing when standard error is no terminal.
@@ -45,7 +51,7 @@ impl Progress {
         }
     }
 
-    pub fn end(&self) {
+    pub(crate) fn end(&self) {
         self.bar.finish_and_clear();
     }
 }

@@ -1,1 +1,40 @@
-//! The conformance suite.
+//! The conformance suite that every backend passes, and the databases that it
+//! runs on.
+//!
+//! A test is an async function over a [`TestDatabase`]; its name is the claim
+//! that it holds. `conformance!` lists the tests of every database,
+//! `conformance_sql!` those that look below the backend with SQL of their own,
+//! `conformance_mysql!` those that need MySQL's locks and types. Nothing
+//! sleeps: [`TestDatabase::pass`] lets time go by.
+
+#![allow(
+    missing_docs,
+    clippy::unwrap_used,
+    clippy::missing_panics_doc,
+    clippy::missing_errors_doc,
+    reason = "a test suite: names are claims, and a panic is a failed test"
+)]
+
+pub mod act;
+pub mod conformance;
+pub mod database;
+pub mod jobs;
+pub mod model;
+
+mod list;
+
+pub use database::{
+    SqlDatabase, TestDatabase,
+    memory::InMemory,
+    server::{Mariadb, Mysql8Server, Mysql57Server},
+    sqlite::SqliteFile,
+};
+
+/// Runs one test on a database of its own.
+pub async fn run<D, F>(test: impl FnOnce(D) -> F)
+where
+    D: TestDatabase,
+    F: Future<Output = ()>,
+{
+    test(D::create().await).await;
+}

@@ -80,6 +80,10 @@ pub(super) fn pick(maker: Maker<'_>, lane: Lane) -> Statement {
 }
 
 /// Leases picked rows that still wait in their lane.
+///
+/// Where what was picked is not kept from others until it is taken, the fence
+/// is compared as well: a row that was claimed and given back meanwhile has
+/// the same status, but another fence, and may no longer be due.
 pub(super) fn take(maker: Maker<'_>, lane: Lane, entries: usize) -> Statement {
     let names = maker.names();
     let one_more = |name| col(name).add(number(1));
@@ -94,9 +98,17 @@ pub(super) fn take(maker: Maker<'_>, lane: Lane, entries: usize) -> Statement {
             names.lease_until.as_str(),
             maker.now_plus(mark(Slot::LeaseUs, 0)),
         )
-        .value(names.updated_at.as_str(), maker.now())
-        .and_where(maker.id_in(entries))
-        .and_where(col(names.status).eq(code(lane.status())));
+        .value(names.updated_at.as_str(), maker.now());
+    let keeps_picked = maker.dialect.can_skip_locked() || !maker.dialect.can_lock_rows();
+    let picked = match keeps_picked {
+        true => Cond::all().add(maker.id_in(entries)),
+        false => maker.as_picked(entries),
+    };
+    update.cond_where(
+        Cond::all()
+            .add(col(names.status).eq(code(lane.status())))
+            .add(picked),
+    );
     debug_assert!(lane.status().after(Move::Claim).is_ok());
     Statement::new(maker.dialect.write(&Query::Update(update)), &[])
 }

@@ -73,6 +73,17 @@ impl Maker<'_> {
         self.is_running().add(leases)
     }
 
+    /// The rows as they were picked: `(id, fence)`, one per entry.
+    pub(super) fn as_picked(&self, entries: usize) -> Cond {
+        (0..entries).fold(Cond::any(), |any, entry| {
+            any.add(
+                Cond::all()
+                    .add(col(self.names().id).eq(mark(Slot::Id, entry)))
+                    .add(col(self.names().lease_seq).eq(mark(Slot::LeaseSeq, entry))),
+            )
+        })
+    }
+
     pub(super) fn is_running(&self) -> Cond {
         Cond::all().add(col(self.names().status).eq(code(Status::Running)))
     }

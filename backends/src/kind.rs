@@ -1,0 +1,65 @@
+//! What differs between the backends.
+
+use std::future::Future;
+
+use retryjob_core::{
+    JobSchema, Result,
+    op::claim::{Claim, Claimed},
+    sql::{Dialect, TableSpec},
+};
+use sqlx::{Database, Pool};
+
+use crate::{fault::Fault, session::Session, store::Store};
+
+/// Connections of a pool that a backend opens.
+pub(crate) const POOL_CONNECTIONS: u32 = 10;
+
+/// Connections of the second pool, which only keeps leases alive.
+pub(crate) const SECOND_POOL_CONNECTIONS: u32 = 2;
+
+/// Milliseconds that an operation waits for a connection of the pool.
+pub(crate) const ACQUIRE_MS_MAX: u64 = 10_000;
+
+/// A database with its way to claim.
+pub(crate) trait Kind: Sized + Send + Sync + 'static {
+    /// The driver.
+    type Db: Database<Connection: Session>;
+
+    /// The name as users know it.
+    const NAME: &'static str;
+
+    /// What opens a transaction, when it is not the driver's own `BEGIN`.
+    const BEGIN: Option<&'static str>;
+
+    /// How it writes the catalogue.
+    fn dialect() -> &'static dyn Dialect;
+
+    /// A pool for this URL, after one connection has been tried.
+    fn open(url: &str) -> impl Future<Output = Result<Pool<Self::Db>>> + Send;
+
+    /// Checks that the pool's connections are set up as the statements need
+    /// them, and answers the most bytes that one statement may carry.
+    fn check(pool: &Pool<Self::Db>) -> impl Future<Output = Result<usize>> + Send;
+
+    /// Another pool to the same database.
+    fn second_pool(pool: &Pool<Self::Db>) -> Pool<Self::Db>;
+
+    /// The table of this name as it is, if there is one.
+    fn inspect(
+        session: &mut <Self::Db as Database>::Connection,
+        want: &TableSpec,
+        schema: &JobSchema,
+    ) -> impl Future<Output = Result<Option<Found>, Fault>> + Send;
+
+    /// Claims due jobs.
+    fn claim(store: &Store<Self>, claim: Claim) -> impl Future<Output = Result<Claimed>> + Send;
+}
+
+/// A table that is there.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// Its columns and indexes.
+    pub(crate) spec: TableSpec,
+    /// What else keeps it from serving.
+    pub(crate) faults: Vec<String>,
+}

@@ -1,0 +1,17 @@
+//! What the two MySQL backends share.
+
+pub(crate) mod connect;
+
+mod url;
+
+pub(crate) mod session;
+
+pub(crate) mod error;
+
+pub(crate) mod dialect;
+
+pub(crate) mod inspect;
+
+mod tx;
+
+pub use tx::{MysqlConnection, MysqlTx};

@@ -1,0 +1,71 @@
+//! MySQL from 5.7 and MariaDB: servers of which nothing special is asked.
+
+mod claim;
+
+use retryjob_core::{
+    JobSchema, Result,
+    op::claim::{Claim, Claimed},
+    sql::{Dialect, TableSpec},
+};
+use sqlx::{MySql, MySqlConnection, Pool};
+
+use crate::{
+    fault::Fault,
+    kind::{Found, Kind, SECOND_POOL_CONNECTIONS},
+    mysql::{MysqlConnection, MysqlTx, connect, dialect::MysqlDialect, inspect::inspect},
+    store::Store,
+};
+
+/// Servers without `SKIP LOCKED`, or with it unused.
+pub(crate) enum WithoutSkipLocked {}
+
+impl Kind for WithoutSkipLocked {
+    type Db = MySql;
+    const NAME: &'static str = "mysql57";
+    const BEGIN: Option<&'static str> = None;
+
+    fn dialect() -> &'static dyn Dialect {
+        &MysqlDialect::PLAIN
+    }
+
+    async fn open(url: &str) -> Result<Pool<MySql>> {
+        connect::open(url).await
+    }
+
+    async fn check(pool: &Pool<MySql>) -> Result<usize> {
+        connect::check(pool).await
+    }
+
+    fn second_pool(pool: &Pool<MySql>) -> Pool<MySql> {
+        connect::second_pool(pool, SECOND_POOL_CONNECTIONS)
+    }
+
+    async fn inspect(
+        session: &mut MySqlConnection,
+        want: &TableSpec,
+        schema: &JobSchema,
+    ) -> Result<Option<Found>, Fault> {
+        inspect(session, want, schema).await
+    }
+
+    async fn claim(store: &Store<Self>, claim: Claim) -> Result<Claimed> {
+        claim::claim(store, claim).await
+    }
+}
+
+crate::surface::backend! {
+    /// A job table on MySQL 5.7 or later, or MariaDB.
+    ///
+    /// A claim reads due rows without a lock and leases those that are still
+    /// as they were read. Nodes that read the same shard take each other's
+    /// picks away, so each should have shards of its own.
+    Mysql57, WithoutSkipLocked, MySql, dyn MysqlConnection, MysqlTx
+}
+
+impl Mysql57 {
+    /// What every new connection sends before the first statement.
+    #[must_use]
+    pub fn session_statements() -> Vec<&'static str> {
+        connect::session_statements()
+    }
+}

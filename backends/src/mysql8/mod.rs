@@ -1,0 +1,78 @@
+//! MySQL from 8.0.1 and MariaDB from 10.6: servers with `SKIP LOCKED`.
+
+mod claim;
+
+use retryjob_core::{
+    Error, ErrorKind, JobSchema, Result,
+    op::claim::{Claim, Claimed},
+    sql::{Dialect, TableSpec},
+};
+use sqlx::{MySql, MySqlConnection, Pool};
+
+use crate::{
+    fault::Fault,
+    kind::{Found, Kind, SECOND_POOL_CONNECTIONS},
+    mysql::{MysqlConnection, MysqlTx, connect, dialect::MysqlDialect, inspect::inspect},
+    store::Store,
+};
+
+/// Servers with `SKIP LOCKED`.
+pub(crate) enum WithSkipLocked {}
+
+impl Kind for WithSkipLocked {
+    type Db = MySql;
+    const NAME: &'static str = "mysql8";
+    const BEGIN: Option<&'static str> = None;
+
+    fn dialect() -> &'static dyn Dialect {
+        &MysqlDialect::SKIPPING
+    }
+
+    async fn open(url: &str) -> Result<Pool<MySql>> {
+        connect::open(url).await
+    }
+
+    async fn check(pool: &Pool<MySql>) -> Result<usize> {
+        let bytes_max = connect::check(pool).await?;
+        if connect::probe_skip_locked(pool).await? {
+            return Ok(bytes_max);
+        }
+        Err(Error::new(
+            ErrorKind::Unsupported,
+            "this server has no SKIP LOCKED (needs MySQL 8.0.1 or MariaDB 10.6); \
+             use the backend `mysql57`",
+        ))
+    }
+
+    fn second_pool(pool: &Pool<MySql>) -> Pool<MySql> {
+        connect::second_pool(pool, SECOND_POOL_CONNECTIONS)
+    }
+
+    async fn inspect(
+        session: &mut MySqlConnection,
+        want: &TableSpec,
+        schema: &JobSchema,
+    ) -> Result<Option<Found>, Fault> {
+        inspect(session, want, schema).await
+    }
+
+    async fn claim(store: &Store<Self>, claim: Claim) -> Result<Claimed> {
+        claim::claim(store, claim).await
+    }
+}
+
+crate::surface::backend! {
+    /// A job table on MySQL 8.0.1 or later, or MariaDB 10.6 or later.
+    ///
+    /// A claim locks the rows it picks and passes over those that another
+    /// worker holds, so any node can work on any shard.
+    Mysql8, WithSkipLocked, MySql, dyn MysqlConnection, MysqlTx
+}
+
+impl Mysql8 {
+    /// What every new connection sends before the first statement.
+    #[must_use]
+    pub fn session_statements() -> Vec<&'static str> {
+        connect::session_statements()
+    }
+}

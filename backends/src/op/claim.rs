@@ -1,0 +1,227 @@
+//! Claim: the parts that the backends put together in their own way.
+
+use std::{collections::HashSet, time::Duration};
+
+use retryjob_core::{
+    IdempotencyKey, JobSchema, Lease, Value,
+    op::claim::{CLAIM_SHARDS_MAX, Claim, ClaimedJob},
+    schema::BATCH_MAX,
+    sql::{Bind, Catalogue, Slot},
+    time::span_us,
+};
+
+use super::{Operation, entry, read, read_list, unbound, write_list};
+use crate::{
+    fault::Fault,
+    session::{Fields, Row, Session},
+};
+
+/// Due jobs as they will be once they are taken.
+pub(crate) type Picked = Vec<ClaimedJob>;
+
+/// Picks due jobs, one shard after the other, until there are enough.
+pub(crate) async fn pick<S: Session>(
+    session: &mut S,
+    catalogue: &Catalogue,
+    schema: &JobSchema,
+    claim: &Claim,
+) -> Result<Picked, Fault> {
+    let limit = usize::from(claim.limit.min(BATCH_MAX));
+    let statement = catalogue.pick.of(claim.lane);
+    let mut picked = Picked::new();
+    for head in claim.heads.iter().take(CLAIM_SHARDS_MAX) {
+        let wanted = limit - picked.len();
+        if wanted == 0 {
+            break;
+        }
+        let value = |bind: Bind| match bind.slot {
+            Slot::ShardId => Value::U64(head.shard_id.into()),
+            Slot::HeadAt => Value::DateTime(head.next_attempt_at.to_utc()),
+            Slot::Limit => Value::U64(wanted as u64),
+            slot => unbound(slot),
+        };
+        for row in read(session, statement, value).await? {
+            picked.push(job(row, schema, claim)?);
+        }
+    }
+    Ok(picked)
+}
+
+fn job(row: Row, schema: &JobSchema, claim: &Claim) -> Result<ClaimedJob, Fault> {
+    let mut fields = Fields::of(row);
+    let id = fields.take("id")?;
+    let shard_id = fields.take("shard_id")?;
+    let attempt_no: u16 = fields.take("attempt_no")?;
+    let lease_seq: u64 = fields.take("lease_seq")?;
+    let key: [u8; 32] = fields.take("idempotency_key")?;
+    let age_us: i64 = fields.take("age_us")?;
+    let lag_us: i64 = fields.take("lag_us")?;
+    let payload = match schema.has_payload {
+        true => Some(fields.take("payload")?),
+        false => None,
+    };
+    Ok(ClaimedJob {
+        lease: Lease {
+            id,
+            owner: claim.owner.clone(),
+            lease_seq: lease_seq + 1,
+        },
+        shard_id,
+        attempt_no: attempt_no.saturating_add(1),
+        age: span(age_us),
+        lag: span(lag_us),
+        idempotency_key: IdempotencyKey::from_bytes(key),
+        columns: fields.rest(),
+        payload,
+    })
+}
+
+/// A span that the database measured; a clock set back can't make it negative.
+pub(crate) fn span(us: i64) -> Duration {
+    Duration::from_micros(u64::try_from(us).unwrap_or(0))
+}
+
+/// Leases picked jobs, in the order of their ids, and answers those that were
+/// won.
+///
+/// A job is won when its row is as it was picked: `lease_seq` grows with every
+/// claim, so one that was claimed and given back meanwhile is not taken for
+/// the same.
+pub(crate) async fn take<S: Session>(
+    session: &mut S,
+    catalogue: &Catalogue,
+    claim: &Claim,
+    picked: &[ClaimedJob],
+) -> Result<Picked, Fault> {
+    let mut sorted: Vec<&Lease> = picked.iter().map(|job| &job.lease).collect();
+    sorted.sort_unstable_by_key(|lease| lease.id);
+    let statements = catalogue.take.of(claim.lane);
+    let mut are_all_won = true;
+    for leases in sorted.chunks(statements.len_max()) {
+        let value = |bind: Bind| match bind.slot {
+            Slot::LeaseUs => Value::I64(span_us(claim.lease)),
+            Slot::Owner => Value::Text(claim.owner.as_str().to_owned()),
+            // The lease counts one more than the row that was picked.
+            Slot::LeaseSeq => Value::U64(entry(leases, bind.entry).lease_seq - 1),
+            Slot::Id => Value::U64(entry(leases, bind.entry).id),
+            slot => unbound(slot),
+        };
+        let done = write_list(session, statements, leases.len(), value).await?;
+        are_all_won &= done.matched == leases.len() as u64;
+    }
+    if are_all_won {
+        return Ok(picked.to_vec());
+    }
+    won(session, catalogue, claim, picked).await
+}
+
+/// Which of the picked jobs this claim holds.
+pub(crate) async fn won<S: Session>(
+    session: &mut S,
+    catalogue: &Catalogue,
+    claim: &Claim,
+    picked: &[ClaimedJob],
+) -> Result<Picked, Fault> {
+    let mut ids = HashSet::new();
+    for jobs in picked.chunks(catalogue.won.len_max()) {
+        let value = |bind: Bind| match bind.slot {
+            Slot::Id => Value::U64(entry(jobs, bind.entry).lease.id),
+            Slot::Owner => Value::Text(claim.owner.as_str().to_owned()),
+            slot => unbound(slot),
+        };
+        for row in read_list(session, &catalogue.won, jobs.len(), value).await? {
+            ids.insert(Fields::of(row).take::<u64>("id")?);
+        }
+    }
+    let is_won = |job: &&ClaimedJob| ids.contains(&job.lease.id);
+    Ok(picked.iter().filter(is_won).cloned().collect())
+}
+
+/// Picks and takes in one transaction, for databases where what was picked
+/// stays as it is until the transaction ends.
+pub(crate) struct PickAndTake<'a> {
+    pub(crate) schema: &'a JobSchema,
+    pub(crate) claim: &'a Claim,
+    /// What an earlier run picked, for when its COMMIT got no answer.
+    picked: Picked,
+}
+
+impl<'a> PickAndTake<'a> {
+    pub(crate) fn new(schema: &'a JobSchema, claim: &'a Claim) -> Self {
+        Self {
+            schema,
+            claim,
+            picked: Picked::new(),
+        }
+    }
+}
+
+impl Operation for PickAndTake<'_> {
+    type Answer = Picked;
+    const IS_TRANSACTION: bool = true;
+
+    async fn run<S: Session>(
+        &mut self,
+        session: &mut S,
+        catalogue: &Catalogue,
+        is_unsure: bool,
+    ) -> Result<Picked, Fault> {
+        if is_unsure && !self.picked.is_empty() {
+            let won = won(session, catalogue, self.claim, &self.picked).await?;
+            if !won.is_empty() {
+                return Ok(won);
+            }
+        }
+        self.picked = pick(session, catalogue, self.schema, self.claim).await?;
+        if self.picked.is_empty() {
+            return Ok(Picked::new());
+        }
+        take(session, catalogue, self.claim, &self.picked).await
+    }
+}
+
+/// Picks without a transaction and without a lock.
+pub(crate) struct Pick<'a> {
+    pub(crate) schema: &'a JobSchema,
+    pub(crate) claim: &'a Claim,
+}
+
+impl Operation for Pick<'_> {
+    type Answer = Picked;
+    const IS_TRANSACTION: bool = false;
+
+    async fn run<S: Session>(
+        &mut self,
+        session: &mut S,
+        catalogue: &Catalogue,
+        _is_unsure: bool,
+    ) -> Result<Picked, Fault> {
+        pick(session, catalogue, self.schema, self.claim).await
+    }
+}
+
+/// Takes what was picked before, as a compare-and-set.
+pub(crate) struct Take<'a> {
+    pub(crate) claim: &'a Claim,
+    pub(crate) picked: &'a [ClaimedJob],
+}
+
+impl Operation for Take<'_> {
+    type Answer = Picked;
+    const IS_TRANSACTION: bool = true;
+
+    async fn run<S: Session>(
+        &mut self,
+        session: &mut S,
+        catalogue: &Catalogue,
+        is_unsure: bool,
+    ) -> Result<Picked, Fault> {
+        // What an earlier run took no longer matches, so the rows that are
+        // read back hold what both runs won.
+        let taken = take(session, catalogue, self.claim, self.picked).await?;
+        if is_unsure && taken.is_empty() {
+            return won(session, catalogue, self.claim, self.picked).await;
+        }
+        Ok(taken)
+    }
+}

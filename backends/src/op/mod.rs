@@ -1,0 +1,110 @@
+//! The operations, written once for every database.
+
+pub(crate) mod install;
+
+pub(crate) mod enqueue;
+
+pub(crate) mod due;
+
+pub(crate) mod claim;
+
+pub(crate) mod renew;
+
+pub(crate) mod finish;
+
+pub(crate) mod reap;
+
+pub(crate) mod operate;
+
+pub(crate) mod counts;
+
+use std::future::Future;
+
+use retryjob_core::{
+    Lease, Status, Value,
+    sql::{Bind, Catalogue, Slot, Statement, Stepped},
+};
+
+use crate::{
+    fault::Fault,
+    session::{Done, Row, Session},
+};
+
+/// A request with all that it needs to be run, more than once if need be.
+pub(crate) trait Operation: Send {
+    /// What it answers.
+    type Answer: Send;
+
+    /// Whether it runs between BEGIN and COMMIT.
+    const IS_TRANSACTION: bool;
+
+    /// Runs it. `is_unsure` when an earlier run lost its connection while
+    /// committing, so that what it wrote may be there.
+    fn run<S: Session>(
+        &mut self,
+        session: &mut S,
+        catalogue: &Catalogue,
+        is_unsure: bool,
+    ) -> impl Future<Output = Result<Self::Answer, Fault>> + Send;
+}
+
+/// An entry of a list that is padded by repeating its last entry.
+pub(crate) fn entry<T>(list: &[T], at: usize) -> &T {
+    &list[at.min(list.len() - 1)]
+}
+
+/// Runs a statement that reads rows by a list, padded.
+pub(crate) async fn read_list<S: Session>(
+    session: &mut S,
+    statements: &Stepped,
+    len: usize,
+    value: impl FnMut(Bind) -> Value + Send,
+) -> Result<Vec<Row>, Fault> {
+    let (_, statement) = statements.at_least(len);
+    let values = statement.values(value);
+    session.rows(statement, values).await
+}
+
+/// Runs a statement that writes rows by a list, padded.
+pub(crate) async fn write_list<S: Session>(
+    session: &mut S,
+    statements: &Stepped,
+    len: usize,
+    value: impl FnMut(Bind) -> Value + Send,
+) -> Result<Done, Fault> {
+    let (_, statement) = statements.at_least(len);
+    let values = statement.values(value);
+    session.execute(statement, values).await
+}
+
+/// What a lease binds.
+pub(crate) fn lease_value(lease: &Lease, slot: Slot) -> Value {
+    match slot {
+        Slot::Id => Value::U64(lease.id),
+        Slot::LeaseSeq => Value::U64(lease.lease_seq),
+        Slot::Owner => Value::Text(lease.owner.as_str().to_owned()),
+        other => unbound(other),
+    }
+}
+
+/// A slot that the statement does not have; the catalogue and the operations
+/// are made for each other.
+pub(crate) fn unbound(slot: Slot) -> Value {
+    unreachable!("{slot:?} is bound by another statement")
+}
+
+/// The status that a row holds.
+pub(crate) fn status(code: u8) -> Result<Status, Fault> {
+    Status::from_code(code)
+        .ok_or_else(|| Fault::database(format!("column `status` holds {code}, which is none")))
+}
+
+/// Runs a statement of one length.
+pub(crate) async fn read<S: Session>(
+    session: &mut S,
+    statement: &Statement,
+    value: impl FnMut(Bind) -> Value + Send,
+) -> Result<Vec<Row>, Fault> {
+    let values = statement.values(value);
+    session.rows(statement, values).await
+}

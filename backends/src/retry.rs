@@ -1,0 +1,240 @@
+//! Runs an operation from BEGIN, again and again while what stops it passes.
+//!
+//! ```text
+//! acquire ──▶ BEGIN ──▶ run ──▶ COMMIT ──▶ answer
+//!    ▲          │        │         │
+//!    │          ▼        ▼         ▼
+//!    └─ pause ◀── busy: ROLLBACK; lost: close the connection
+//! ```
+//!
+//! A single statement is never run again: after a deadlock the server has
+//! undone the whole transaction and left the session in autocommit, so a
+//! repeated statement would commit alone.
+
+use std::time::Duration;
+
+use rand::RngExt as _;
+use retryjob_core::{Error, ErrorKind, Result, sql::Catalogue};
+use sqlx::{Database, Pool, SqlStr, Transaction, pool::PoolConnection};
+use tokio::time::Instant;
+
+use crate::{fault::Fault, kind::Kind, op::Operation, session::Session};
+
+/// Most times that a busy database is tried.
+const TRIES_MAX: u32 = 8;
+/// Milliseconds before the second try; each later pause is twice as long.
+const PAUSE_MS_MIN: u64 = 5;
+/// Milliseconds of the longest pause.
+const PAUSE_MS_MAX: u64 = 500;
+/// Milliseconds in which a lost server may come back, or fail over.
+const LOST_MS_MAX: u64 = 10_000;
+
+/// Counts tries, and pauses between them.
+struct Tries {
+    made: u32,
+    since: Instant,
+}
+
+impl Tries {
+    fn new() -> Self {
+        Self {
+            made: 0,
+            since: Instant::now(),
+        }
+    }
+
+    /// Waits before the next try, or gives up.
+    async fn pause(&mut self, fault: Fault) -> Result<()> {
+        self.made += 1;
+        let may_pass = match &fault {
+            Fault::Busy(_) => self.made < TRIES_MAX,
+            Fault::Lost(sqlx::Error::PoolTimedOut) => false,
+            Fault::Lost(_) => self.since.elapsed() < Duration::from_millis(LOST_MS_MAX),
+            Fault::Again => self.made < TRIES_MAX,
+            Fault::Duplicate(_) | Fault::Exists | Fault::Final(_) => false,
+        };
+        if !may_pass {
+            return Err(self.given_up(fault));
+        }
+        tracing::debug!(tries = self.made, ?fault, "runs again from BEGIN");
+        if !matches!(fault, Fault::Again) {
+            tokio::time::sleep(pause(self.made)).await;
+        }
+        Ok(())
+    }
+
+    fn given_up(&self, fault: Fault) -> Error {
+        let tries = self.made;
+        let seconds = self.since.elapsed().as_secs();
+        match fault {
+            Fault::Busy(source) => Error::with_source(
+                ErrorKind::Transient,
+                format!("the database was still busy after {tries} tries; nothing was changed"),
+                source,
+            ),
+            Fault::Lost(source) => Error::with_source(
+                ErrorKind::Transient,
+                format!("no usable connection to the database for {seconds} s ({tries} tries)"),
+                source,
+            ),
+            other => other.into_error(),
+        }
+    }
+}
+
+/// The pause after this many tries: doubling, then between half and all of it,
+/// so that two that collided do not collide again.
+fn pause(tries: u32) -> Duration {
+    let doubled = PAUSE_MS_MIN.saturating_mul(1 << (tries - 1).min(16));
+    let most_us = doubled.min(PAUSE_MS_MAX) * 1000;
+    Duration::from_micros(rand::rng().random_range(most_us / 2..=most_us))
+}
+
+/// Runs an operation in a transaction of its own, or without one when it only
+/// reads.
+pub(crate) async fn run<K: Kind, O: Operation>(
+    pool: &Pool<K::Db>,
+    catalogue: &Catalogue,
+    mut op: O,
+) -> Result<O::Answer> {
+    let mut tries = Tries::new();
+    let mut is_unsure = false;
+    loop {
+        match once::<K, O>(pool, catalogue, &mut op, is_unsure).await {
+            Ok(answer) => return Ok(answer),
+            Err(stopped) => {
+                is_unsure |= stopped.may_have_committed;
+                tries.pause(stopped.fault).await?;
+            }
+        }
+    }
+}
+
+struct Stopped {
+    fault: Fault,
+    /// The connection was lost while the outcome was under way.
+    may_have_committed: bool,
+}
+
+impl From<Fault> for Stopped {
+    fn from(fault: Fault) -> Self {
+        Self {
+            fault,
+            may_have_committed: false,
+        }
+    }
+}
+
+impl Stopped {
+    fn while_committing(fault: Fault) -> Self {
+        Self {
+            may_have_committed: matches!(fault, Fault::Lost(_)),
+            fault,
+        }
+    }
+}
+
+async fn once<K: Kind, O: Operation>(
+    pool: &Pool<K::Db>,
+    catalogue: &Catalogue,
+    op: &mut O,
+    is_unsure: bool,
+) -> Result<O::Answer, Stopped> {
+    let connection = pool.acquire().await.map_err(fault::<K>)?;
+    let mut seat = Seat {
+        connection,
+        is_spoilt: false,
+    };
+    let ran = if O::IS_TRANSACTION {
+        in_transaction::<K, O>(&mut seat, catalogue, op, is_unsure).await
+    } else {
+        let session: &mut <K::Db as Database>::Connection = &mut seat.connection;
+        op.run(session, catalogue, is_unsure)
+            .await
+            .map_err(Stopped::while_committing)
+    };
+    if let Err(stopped) = &ran {
+        seat.is_spoilt |= stopped.fault.spoils_connection();
+    }
+    ran
+}
+
+async fn in_transaction<K: Kind, O: Operation>(
+    seat: &mut Seat<K::Db>,
+    catalogue: &Catalogue,
+    op: &mut O,
+    is_unsure: bool,
+) -> Result<O::Answer, Stopped> {
+    // Dropped while BEGIN is under way, the driver leaves the transaction
+    // open; until it has answered the connection must not be used again.
+    seat.is_spoilt = true;
+    let session: &mut <K::Db as Database>::Connection = &mut seat.connection;
+    let begin = Transaction::<K::Db>::begin(session, K::BEGIN.map(SqlStr::from_static));
+    let mut tx = begin.await.map_err(fault::<K>)?;
+    seat.is_spoilt = false;
+    match op.run(&mut *tx, catalogue, is_unsure).await {
+        Ok(answer) => match tx.commit().await {
+            Ok(()) => Ok(answer),
+            Err(error) => Err(Stopped::while_committing(fault::<K>(error))),
+        },
+        Err(fault) => {
+            seat.is_spoilt = fault.spoils_connection() || tx.rollback().await.is_err();
+            Err(fault.into())
+        }
+    }
+}
+
+/// Opens a transaction for a caller.
+pub(crate) async fn begin<K: Kind>(pool: &Pool<K::Db>) -> Result<Transaction<'static, K::Db>> {
+    let mut tries = Tries::new();
+    loop {
+        let pool = pool.clone();
+        // In a task of its own, BEGIN is seen through to its answer when the
+        // caller drops this future, and the transaction is then undone.
+        let begun = tokio::spawn(async move {
+            match K::BEGIN {
+                Some(sql) => pool.begin_with(SqlStr::from_static(sql)).await,
+                None => pool.begin().await,
+            }
+        });
+        let error = match begun.await {
+            Ok(Ok(tx)) => return Ok(tx),
+            Ok(Err(error)) => error,
+            Err(_) => sqlx::Error::WorkerCrashed,
+        };
+        tries.pause(fault::<K>(error)).await?;
+    }
+}
+
+fn fault<K: Kind>(error: sqlx::Error) -> Fault {
+    <<K::Db as Database>::Connection as Session>::fault(error)
+}
+
+/// A connection of the pool, which is closed instead of going back when it is
+/// spoilt, also when the operation is dropped midway.
+struct Seat<DB: Database> {
+    connection: PoolConnection<DB>,
+    is_spoilt: bool,
+}
+
+impl<DB: Database> Drop for Seat<DB> {
+    fn drop(&mut self) {
+        if self.is_spoilt {
+            self.connection.close_on_drop();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_double_within_their_bounds() {
+        for tries in 1..100 {
+            let ms = pause(tries).as_millis();
+            assert!(ms >= u128::from(PAUSE_MS_MIN) / 2, "{tries}: {ms} ms");
+            assert!(ms <= u128::from(PAUSE_MS_MAX), "{tries}: {ms} ms");
+        }
+    }
+}

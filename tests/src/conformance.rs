@@ -1,0 +1,21 @@
+//! The tests, one file per operation.
+
+pub mod cancel;
+pub mod claim;
+pub mod counts;
+pub mod due;
+pub mod enqueue;
+pub mod faults;
+pub mod finish;
+pub mod finished;
+pub mod install;
+pub mod keys;
+pub mod locks;
+pub mod model;
+pub mod operate;
+pub mod race;
+pub mod reap;
+pub mod renew;
+pub mod skip_locked;
+pub mod transaction;
+pub mod values;

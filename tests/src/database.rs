@@ -1,0 +1,97 @@
+//! A database of its own for every test, and ways to look at it from outside.
+
+pub mod memory;
+pub mod server;
+pub mod sqlite;
+
+use std::time::Duration;
+
+use retryjob_core::{
+    Backend, IdempotencyKey, JobSchema,
+    memory::JobRow,
+    op::{finish::Finish, reap::Lapsed},
+};
+
+/// A connection that the backend's transactions run on.
+pub type ConnectionOf<D> = <<D as TestDatabase>::Backend as Backend>::Connection;
+
+/// A fresh database that is gone when the test ends, failed or not.
+pub trait TestDatabase: Sized + Send + Sync + 'static {
+    type Backend: Backend;
+
+    /// URLs that this backend has to refuse.
+    const BAD_URLS: &'static [&'static str];
+
+    fn create() -> impl Future<Output = Self> + Send;
+
+    /// The backend under test, on this database.
+    fn connect(&self, schema: &'static JobSchema) -> impl Future<Output = Self::Backend> + Send;
+
+    /// The rows of the job table by id, read past the backend.
+    fn rows(&self, schema: &'static JobSchema) -> impl Future<Output = Vec<JobRow>> + Send;
+
+    /// The rows of the history table by id.
+    fn history(&self, schema: &'static JobSchema) -> impl Future<Output = Vec<JobRow>> + Send;
+
+    /// Lets this much time go by for the rows of a table: the clock of the
+    /// memory is moved on; where it can't be, every instant is moved back.
+    fn pass(&self, schema: &'static JobSchema, span: Duration) -> impl Future<Output = ()> + Send;
+
+    /// A write of the caller's own, in the caller's transaction.
+    fn note(&self, connection: &mut ConnectionOf<Self>) -> impl Future<Output = ()> + Send;
+
+    /// How many notes were committed.
+    fn notes(&self) -> impl Future<Output = usize> + Send;
+
+    /// The first half of a reap.
+    fn look_lapsed(
+        backend: &Self::Backend,
+        limit: u16,
+    ) -> impl Future<Output = Vec<Lapsed>> + Send;
+
+    /// The second half.
+    fn take_back(
+        backend: &Self::Backend,
+        lapsed: Vec<Lapsed>,
+    ) -> impl Future<Output = Vec<Finish>> + Send;
+
+    /// More bytes than one job may have; `None` where that is more than a
+    /// test should allocate.
+    fn oversize_bytes(&self) -> impl Future<Output = Option<usize>> + Send;
+
+    /// The backend with its table in place.
+    fn installed(&self, schema: &'static JobSchema) -> impl Future<Output = Self::Backend> + Send {
+        async {
+            let backend = self.connect(schema).await;
+            backend.install().await.unwrap();
+            backend
+        }
+    }
+
+    /// One row, which has to be there.
+    fn row(&self, schema: &'static JobSchema, id: u64) -> impl Future<Output = JobRow> + Send {
+        async move {
+            let rows = self.rows(schema).await;
+            let found = rows.into_iter().find(|row| row.id == id);
+            found.unwrap_or_else(|| panic!("there is no row {id}"))
+        }
+    }
+}
+
+/// A database that SQL can be sent to.
+pub trait SqlDatabase: TestDatabase {
+    /// Spoils the installed table in ways that `install` has to name: each
+    /// with the name that its message must have.
+    fn spoil(&self, schema: &'static JobSchema) -> impl Future<Output = Vec<&'static str>> + Send;
+
+    /// How the table was created, as the database tells it.
+    fn create_sql(&self, schema: &'static JobSchema) -> impl Future<Output = String> + Send;
+
+    /// Runs a statement on a connection of its own.
+    fn execute(&self, sql: &str) -> impl Future<Output = ()> + Send;
+}
+
+fn random_name() -> String {
+    let number = IdempotencyKey::random().to_u64();
+    format!("retryjob_test_{number:016x}")
+}

@@ -1,0 +1,292 @@
+//! Databases of the MySQL family, on servers that `tests/servers up` starts.
+
+use std::{env, marker::PhantomData, thread, time::Duration};
+
+use retryjob_backends::{Mysql8, Mysql57};
+use retryjob_core::{
+    Backend, DbTime, IdempotencyKey, JobSchema, Status,
+    memory::JobRow,
+    op::{claim::LeaseOwner, finish::Finish, reap::Lapsed},
+    value::{ColumnType, Value},
+};
+use sqlx::{
+    AssertSqlSafe, ConnectOptions as _, Connection as _, MySql, MySqlConnection, MySqlPool, Row as _,
+    Transaction,
+    mysql::{MySqlConnectOptions, MySqlPoolOptions, MySqlRow},
+};
+
+use super::{SqlDatabase, TestDatabase};
+
+/// A server and the backend that it is tested with.
+pub trait Flavour: Send + Sync + 'static {
+    type Backend: Backend<Connection = MySqlConnection>;
+
+    /// The environment variable with the server's URL.
+    const URL_VARIABLE: &'static str;
+
+    fn look_lapsed(
+        backend: &Self::Backend,
+        limit: u16,
+    ) -> impl Future<Output = Vec<Lapsed>> + Send;
+
+    fn take_back(
+        backend: &Self::Backend,
+        lapsed: Vec<Lapsed>,
+    ) -> impl Future<Output = Vec<Finish>> + Send;
+}
+
+macro_rules! flavour {
+    ($name:ident, $server:ident, $backend:ty, $url:literal, $doc:literal) => {
+        #[doc = $doc]
+        #[derive(Debug)]
+        pub struct $name;
+
+        #[doc = $doc]
+        pub type $server = Server<$name>;
+
+        impl Flavour for $name {
+            type Backend = $backend;
+            const URL_VARIABLE: &'static str = $url;
+
+            async fn look_lapsed(backend: &$backend, limit: u16) -> Vec<Lapsed> {
+                backend.look_lapsed(limit).await.unwrap()
+            }
+
+            async fn take_back(backend: &$backend, lapsed: Vec<Lapsed>) -> Vec<Finish> {
+                backend.take_back(lapsed).await.unwrap()
+            }
+        }
+    };
+}
+
+flavour!(On8, Mysql8Server, Mysql8, "RETRYJOB_MYSQL8_URL", "MySQL 9 with the backend `mysql8`.");
+flavour!(On57, Mysql57Server, Mysql57, "RETRYJOB_MYSQL57_URL", "MySQL 5.7 with `mysql57`.");
+flavour!(OnMaria, Mariadb, Mysql8, "RETRYJOB_MARIADB_URL", "MariaDB with `mysql8`.");
+
+/// A database for one test on a running server.
+#[derive(Debug)]
+pub struct Server<F> {
+    name: String,
+    server_url: String,
+    pool: MySqlPool,
+    flavour: PhantomData<F>,
+}
+
+impl<F: Flavour> Server<F> {
+    /// Locks these rows until the transaction ends.
+    pub async fn lock(
+        &self,
+        schema: &'static JobSchema,
+        ids: &[u64],
+    ) -> Transaction<'static, MySql> {
+        let ids: Vec<_> = ids.iter().map(u64::to_string).collect();
+        let table = schema.table.as_str();
+        let sql = format!("SELECT id FROM {table} WHERE id IN ({}) FOR UPDATE", ids.join(","));
+        let mut tx = self.pool.begin().await.unwrap();
+        let locked = sqlx::query(AssertSqlSafe(sql)).fetch_all(&mut *tx).await;
+        assert_eq!(locked.unwrap().len(), ids.len());
+        tx
+    }
+
+    async fn rows_of(&self, table: &str, schema: &JobSchema) -> Vec<JobRow> {
+        let sql = format!("SELECT * FROM {table} ORDER BY id");
+        let rows = sqlx::query(AssertSqlSafe(sql)).fetch_all(&self.pool).await;
+        rows.unwrap().iter().map(|row| job_row(row, schema)).collect()
+    }
+}
+
+impl<F: Flavour> TestDatabase for Server<F> {
+    type Backend = F::Backend;
+
+    const BAD_URLS: &'static [&'static str] = &["", "nonsense", "sqlite::memory:", "redis://x/y"];
+
+    async fn create() -> Self {
+        let server_url = env::var(F::URL_VARIABLE).unwrap_or_else(|_| {
+            panic!(
+                "{} is not set; start the servers with `tests/servers up`, then \
+                 eval \"$(tests/servers env)\"",
+                F::URL_VARIABLE
+            )
+        });
+        let name = super::random_name();
+        let options: MySqlConnectOptions = server_url.parse().unwrap();
+        let mut connection = options.connect().await.unwrap();
+        let create = format!("CREATE DATABASE {name}");
+        let created = sqlx::query(AssertSqlSafe(create)).execute(&mut connection).await;
+        created.unwrap();
+        connection.close().await.unwrap();
+
+        let options = options.database(&name);
+        let pool = MySqlPoolOptions::new().max_connections(3).connect_with(options).await;
+        let pool = pool.unwrap();
+        let notes = "CREATE TABLE caller_note (id INT AUTO_INCREMENT PRIMARY KEY)";
+        sqlx::query(notes).execute(&pool).await.unwrap();
+        Self {
+            name,
+            server_url,
+            pool,
+            flavour: PhantomData,
+        }
+    }
+
+    async fn connect(&self, schema: &'static JobSchema) -> F::Backend {
+        let url = format!("{}/{}", self.server_url, self.name);
+        F::Backend::connect(&url, schema).await.unwrap()
+    }
+
+    async fn rows(&self, schema: &'static JobSchema) -> Vec<JobRow> {
+        self.rows_of(schema.table.as_str(), schema).await
+    }
+
+    async fn history(&self, schema: &'static JobSchema) -> Vec<JobRow> {
+        self.rows_of(&format!("{}_history", schema.table), schema).await
+    }
+
+    async fn pass(&self, schema: &'static JobSchema, span: Duration) {
+        let us = span.as_micros();
+        let earlier = [
+            "next_attempt_at",
+            "due_at",
+            "lease_until",
+            "created_at",
+            "updated_at",
+        ]
+        .map(|column| format!("{column} = {column} - INTERVAL {us} MICROSECOND"));
+        self.execute(&format!("UPDATE {} SET {}", schema.table, earlier.join(", "))).await;
+    }
+
+    async fn note(&self, connection: &mut MySqlConnection) {
+        let insert = "INSERT INTO caller_note VALUES ()";
+        sqlx::query(insert).execute(connection).await.unwrap();
+    }
+
+    async fn notes(&self) -> usize {
+        let notes = sqlx::query("SELECT id FROM caller_note").fetch_all(&self.pool).await;
+        notes.unwrap().len()
+    }
+
+    async fn look_lapsed(backend: &F::Backend, limit: u16) -> Vec<Lapsed> {
+        F::look_lapsed(backend, limit).await
+    }
+
+    async fn take_back(backend: &F::Backend, lapsed: Vec<Lapsed>) -> Vec<Finish> {
+        F::take_back(backend, lapsed).await
+    }
+
+    async fn oversize_bytes(&self) -> Option<usize> {
+        let select = "SELECT CAST(@@max_allowed_packet AS UNSIGNED)";
+        let bytes: u64 = sqlx::query_scalar(select).fetch_one(&self.pool).await.unwrap();
+        usize::try_from(bytes).ok()
+    }
+}
+
+impl<F: Flavour> SqlDatabase for Server<F> {
+    async fn spoil(&self, schema: &'static JobSchema) -> Vec<&'static str> {
+        let faults = [
+            ("MODIFY service_id BIGINT NOT NULL", "service_id"),
+            ("DROP COLUMN memo", "memo"),
+            ("MODIFY next_attempt_at DATETIME NOT NULL", "next_attempt_at"),
+            ("MODIFY lease_until DATETIME(3) NULL", "lease_until"),
+            ("MODIFY lease_seq INT UNSIGNED NOT NULL", "lease_seq"),
+            ("MODIFY payload JSON NOT NULL", "payload"),
+            ("MODIFY last_error VARCHAR(200) NULL", "last_error"),
+            ("MODIFY idempotency_key VARCHAR(64) NOT NULL", "idempotency_key"),
+            ("MODIFY attempt_no SMALLINT UNSIGNED NULL", "attempt_no"),
+            ("DROP INDEX `claim`", "claim"),
+            ("ADD COLUMN surplus INT NOT NULL", "surplus"),
+        ];
+        for (change, _) in faults {
+            self.execute(&format!("ALTER TABLE {} {change}", schema.table)).await;
+        }
+        faults.map(|(_, name)| name).to_vec()
+    }
+
+    async fn create_sql(&self, schema: &'static JobSchema) -> String {
+        let show = format!("SHOW CREATE TABLE {}", schema.table);
+        let row = sqlx::query(AssertSqlSafe(show)).fetch_one(&self.pool).await;
+        row.unwrap().get::<String, _>(1)
+    }
+
+    async fn execute(&self, sql: &str) {
+        let sql = AssertSqlSafe(sql.to_owned());
+        sqlx::query(sql).execute(&self.pool).await.unwrap();
+    }
+}
+
+impl<F> Drop for Server<F> {
+    /// On a thread of its own, since the test's runtime may be in a panic.
+    fn drop(&mut self) {
+        let drop = format!("DROP DATABASE IF EXISTS {}", self.name);
+        let options: MySqlConnectOptions = self.server_url.parse().unwrap();
+        let dropping = thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.unwrap().block_on(async {
+                let mut connection = options.connect().await?;
+                // A transaction that a failed test left open holds its tables.
+                sqlx::query("SET lock_wait_timeout = 3").execute(&mut connection).await?;
+                sqlx::query(AssertSqlSafe(drop)).execute(&mut connection).await?;
+                connection.close().await
+            })
+        });
+        let dropped = dropping.join();
+        if !thread::panicking() {
+            dropped.unwrap().unwrap();
+        }
+    }
+}
+
+fn instant(row: &MySqlRow, column: &str) -> Option<DbTime> {
+    let at: Option<chrono::NaiveDateTime> = row.get(column);
+    at.map(DbTime::from_utc)
+}
+
+fn job_row(row: &MySqlRow, schema: &JobSchema) -> JobRow {
+    let key: Vec<u8> = row.get("idempotency_key");
+    let owner: Option<String> = row.get("lease_owner");
+    let shard_key = schema.shard_key_column.map(|name| row.get(name.as_str()));
+    JobRow {
+        id: row.get("id"),
+        shard_id: row.get("shard_id"),
+        status: Status::from_code(row.get("status")).unwrap(),
+        next_attempt_at: instant(row, "next_attempt_at").unwrap(),
+        due_at: instant(row, "due_at").unwrap(),
+        attempt_no: row.get("attempt_no"),
+        lease_owner: owner.as_deref().map(LeaseOwner::from_row),
+        lease_seq: row.get("lease_seq"),
+        lease_until: instant(row, "lease_until"),
+        idempotency_key: IdempotencyKey::from_bytes(key.try_into().unwrap()),
+        shard_key,
+        payload: schema.has_payload.then(|| row.get("payload")),
+        last_error: row.get("last_error"),
+        created_at: instant(row, "created_at").unwrap(),
+        updated_at: instant(row, "updated_at").unwrap(),
+        columns: schema
+            .columns
+            .iter()
+            .map(|column| value(row, column.name.as_str(), column.kind).unwrap_or(Value::Null))
+            .collect(),
+    }
+}
+
+fn value(row: &MySqlRow, column: &str, kind: ColumnType) -> Option<Value> {
+    Some(match kind {
+        ColumnType::Bool => Value::Bool(row.get::<Option<u8>, _>(column)? == 1),
+        ColumnType::I8 => Value::I64(row.get::<Option<i8>, _>(column)?.into()),
+        ColumnType::I16 => Value::I64(row.get::<Option<i16>, _>(column)?.into()),
+        ColumnType::I32 => Value::I64(row.get::<Option<i32>, _>(column)?.into()),
+        ColumnType::I64 => Value::I64(row.get::<Option<_>, _>(column)?),
+        ColumnType::U8 => Value::U64(row.get::<Option<u8>, _>(column)?.into()),
+        ColumnType::U16 => Value::U64(row.get::<Option<u16>, _>(column)?.into()),
+        ColumnType::U32 => Value::U64(row.get::<Option<u32>, _>(column)?.into()),
+        ColumnType::U64 => Value::U64(row.get::<Option<_>, _>(column)?),
+        ColumnType::F64 => Value::F64(row.get::<Option<_>, _>(column)?),
+        ColumnType::Varchar { .. } | ColumnType::Text => {
+            Value::Text(row.get::<Option<_>, _>(column)?)
+        }
+        ColumnType::Binary { .. } | ColumnType::Varbinary { .. } => {
+            Value::Bytes(row.get::<Option<_>, _>(column)?)
+        }
+        ColumnType::Date => Value::Date(row.get::<Option<_>, _>(column)?),
+        ColumnType::DateTime => Value::DateTime(row.get::<Option<_>, _>(column)?),
+    })
+}

@@ -1,0 +1,161 @@
+//! The one list of tests.
+
+/// The tests that every database passes.
+#[macro_export]
+macro_rules! conformance {
+    ($database:ty) => {
+        $crate::tests! { $database;
+            install {
+                connect_refuses_a_url_it_cannot_use,
+                install_creates_once_and_verifies_afterwards,
+                install_by_several_nodes_at_once_agrees,
+                install_names_every_difference_and_changes_nothing,
+                job_types_of_one_database_keep_apart,
+            }
+            enqueue {
+                enqueue_says_which_keys_were_already_there,
+                enqueue_of_many_is_all_or_nothing,
+                enqueue_answers_in_the_order_of_the_call,
+                enqueue_of_nothing_is_nothing,
+                enqueue_counts_due_and_spread_from_its_own_now,
+                oversize_payload_is_refused_before_anything_is_sent,
+                batches_beyond_rows_and_bytes_of_one_statement_are_stored,
+                the_same_keys_enqueued_at_once_make_one_job_each,
+            }
+            keys {
+                keys_that_collations_take_for_the_same_stay_apart,
+            }
+            values {
+                values_come_back_as_they_were_stored,
+                null_comes_back_as_null,
+                payload_is_kept_byte_for_byte,
+            }
+            transaction {
+                enqueue_in_follows_the_callers_transaction,
+                enqueue_in_says_which_keys_were_already_there,
+                finish_in_commits_with_the_callers_writes,
+                finish_in_tells_a_late_finisher,
+            }
+            due {
+                due_heads_name_the_earliest_job_of_every_shard,
+                due_heads_keep_lanes_apart,
+                job_to_run_now_is_claimed_at_once_at_any_fraction_of_a_second,
+                job_is_claimed_from_its_microsecond_on_and_not_before,
+                job_due_later_is_claimed_when_its_time_has_come,
+            }
+            claim {
+                claim_takes_due_jobs_oldest_first,
+                claim_hands_out_what_the_row_holds,
+                claim_raises_attempt_and_fence_and_sets_the_lease,
+                claim_takes_several_shards_in_the_order_asked_for,
+                claim_stays_within_its_lane,
+                claim_looks_at_nothing_before_the_head,
+                claim_of_an_unknown_shard_gives_nothing,
+                claim_passes_over_rows_held_by_another_worker,
+            }
+            race {
+                concurrent_claims_never_share_a_job,
+                claim_and_hold_never_both_take_a_job,
+                all_operations_at_once_surface_no_error_and_lose_no_job,
+            }
+            renew {
+                renew_keeps_a_lease_and_names_lost_ones,
+                renew_of_a_lapsed_lease_is_refused,
+                renew_counts_from_now,
+            }
+            finish {
+                finish_moves_each_job_where_its_outcome_says,
+                finish_of_many_writes_all_but_the_lost,
+                finish_twice_is_no_error,
+                finish_after_the_lease_lapsed_is_refused,
+                finish_by_an_older_lease_is_refused,
+                finish_by_another_owner_is_refused,
+                finish_keeps_an_error_cut_between_characters,
+                finish_without_an_error_keeps_the_last_one,
+                attempts_end_with_the_maximum,
+            }
+            finished {
+                delete_removes_rows_that_succeeded_and_no_others,
+                history_takes_rows_that_succeeded_and_no_others,
+                key_is_free_again_once_its_row_has_left,
+            }
+            reap {
+                reap_counts_a_lapsed_lease_as_a_failed_attempt,
+                reap_takes_the_longest_lapsed_first_and_says_when_more_wait,
+                reap_leaves_live_leases,
+                reap_leaves_jobs_that_moved_after_it_looked,
+                late_finisher_is_told_after_a_reap,
+                attempts_that_lapse_end_with_the_maximum,
+            }
+            operate {
+                operate_follows_the_state_machine,
+                operate_answers_once_per_id_in_the_order_asked_for,
+                operate_on_too_many_ids_is_refused,
+                operate_keeps_the_reason,
+                release_and_requeue_start_anew_at_once,
+                fence_grows_over_every_claim,
+            }
+            counts {
+                counts_add_up,
+                has_open_sees_waiting_and_running_jobs,
+            }
+            model {
+                any_sequence_of_operations_matches_the_reference,
+            }
+        }
+    };
+}
+
+/// The tests that look below the backend with SQL of their own.
+#[macro_export]
+macro_rules! conformance_sql {
+    ($database:ty) => {
+        $crate::tests! { $database;
+            faults {
+                table_with_faults_is_refused_with_each_of_them_named,
+                further_columns_and_indexes_are_fine,
+            }
+            cancel {
+                cancelled_calls_leave_no_transaction_open,
+            }
+        }
+    };
+}
+
+/// The tests of servers that pass over locked rows.
+#[macro_export]
+macro_rules! conformance_skip_locked {
+    ($database:ty) => {
+        $crate::tests! { $database;
+            skip_locked {
+                claim_passes_over_rows_that_another_transaction_has_locked,
+            }
+        }
+    };
+}
+
+/// The tests that need MySQL's row locks.
+#[macro_export]
+macro_rules! conformance_mysql {
+    ($database:ty) => {
+        $crate::tests! { $database;
+            locks {
+                deadlock_in_the_callers_transaction_surfaces_and_leaves_nothing,
+                finish_waits_for_a_lock_and_is_written,
+            }
+        }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! tests {
+    ($database:ty; $($module:ident { $($test:ident),+ $(,)? })+) => {$(
+        mod $module {$(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $test() {
+                $crate::run::<$database, _>($crate::conformance::$module::$test).await;
+            }
+        )+}
+    )+};
+}

@@ -1,0 +1,176 @@
+//! What a worker does with jobs, on every backend.
+
+pub mod ending;
+pub mod lease;
+pub mod running;
+pub mod shutdown;
+
+use std::{
+    any::Any,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use retryjob::{Backend, Memory, RetryJob};
+use retryjob_core::Queue;
+use tokio::task::JoinHandle;
+
+use crate::TestDatabase;
+
+/// A test that hangs fails after this; nothing is measured by it.
+pub const HANG: Duration = Duration::from_secs(60);
+
+/// The job of most tests.
+#[derive(Debug, PartialEq, RetryJob)]
+#[retry_job(
+    table = "work",
+    shards = 4,
+    lease = "1m",
+    retry(fixed = "2ms", max_attempts = 3)
+)]
+pub struct Work {
+    #[job(unique)]
+    pub no: u32,
+    pub what: String,
+}
+
+impl Work {
+    pub fn new(no: u32, what: &str) -> Self {
+        Self {
+            no,
+            what: what.into(),
+        }
+    }
+
+    pub fn numbered(count: u32) -> Vec<Self> {
+        (0..count).map(|no| Self::new(no, "")).collect()
+    }
+}
+
+/// An installed queue for this test.
+pub async fn queue<J: RetryJob, D: TestDatabase>(db: &D) -> (Queue<J, D::Backend>, Flow) {
+    let backend = db.installed(J::schema()).await;
+    let flow = Flow::of(&backend);
+    (Queue::new(backend), flow)
+}
+
+/// Moves the clock of a [`Memory`] with real time, as a database's moves by
+/// itself, until dropped.
+#[derive(Debug)]
+pub struct Flow(Option<JoinHandle<()>>);
+
+impl Flow {
+    fn of<B: Backend>(backend: &B) -> Self {
+        let memory = (backend as &dyn Any).downcast_ref::<Memory>();
+        Self(memory.map(|memory| {
+            let clock = memory.clock();
+            tokio::spawn(async move {
+                let step = Duration::from_millis(1);
+                loop {
+                    tokio::time::sleep(step).await;
+                    clock.advance(step);
+                }
+            })
+        }))
+    }
+}
+
+impl Drop for Flow {
+    fn drop(&mut self) {
+        if let Some(flow) = &self.0 {
+            flow.abort();
+        }
+    }
+}
+
+/// What handlers leave behind: which attempts ran, and how many at once.
+#[derive(Clone, Debug, Default)]
+pub struct Log {
+    attempts: Arc<Mutex<Vec<(u64, u64)>>>,
+    running: Arc<AtomicUsize>,
+    running_max: Arc<AtomicUsize>,
+}
+
+impl Log {
+    /// Notes an attempt by `(id, lease_seq)`.
+    pub fn attempt<J>(&self, job: &retryjob::Leased<J>) {
+        let mut attempts = self.attempts.lock().unwrap();
+        attempts.push((job.id(), job.lease().lease_seq));
+    }
+
+    pub fn attempts(&self) -> Vec<(u64, u64)> {
+        let mut attempts = self.attempts.lock().unwrap().clone();
+        attempts.sort_unstable();
+        attempts
+    }
+
+    pub fn enter(&self) {
+        let running = self.running.fetch_add(1, Ordering::SeqCst) + 1;
+        self.running_max.fetch_max(running, Ordering::SeqCst);
+    }
+
+    pub fn leave(&self) {
+        self.running.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    pub fn running_max(&self) -> usize {
+        self.running_max.load(Ordering::SeqCst)
+    }
+}
+
+/// The worker's tests that every database passes.
+#[macro_export]
+macro_rules! worker_conformance {
+    ($database:ty) => {
+        mod worker {
+            $crate::worker_tests! { $database;
+                running {
+                    every_job_runs_once_and_the_worker_stops_when_idle,
+                    workers_share_the_jobs_and_run_none_twice,
+                    no_more_handlers_run_at_once_than_asked_for,
+                    retried_jobs_do_not_keep_fresh_ones_waiting,
+                    events_tell_each_transition_in_order,
+                    an_error_that_no_retry_cures_ends_the_worker,
+                }
+                ending {
+                    failing_jobs_run_as_often_as_the_policy_says_and_die,
+                    panics_count_as_failed_attempts_and_say_why,
+                    attempts_over_their_timeout_count_as_failed,
+                    verdicts_lead_where_they_say,
+                    snoozing_costs_no_attempt,
+                    payload_that_no_longer_decodes_is_held_as_it_is,
+                    finish_in_a_handlers_transaction_is_the_only_finish,
+                    finish_in_without_a_commit_finishes_nothing,
+                }
+                lease {
+                    handler_that_outlives_its_lease_keeps_it,
+                    handler_whose_lease_is_lost_is_stopped_and_told,
+                    jobs_of_a_dead_worker_are_reaped_and_run_again,
+                }
+                shutdown {
+                    shutdown_lets_handlers_finish_and_gives_back_the_rest,
+                    shutdown_drops_handlers_that_take_too_long,
+                    a_dropped_worker_leaves_no_job_behind,
+                }
+            }
+        }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! worker_tests {
+    ($database:ty; $($module:ident { $($test:ident),+ $(,)? })+) => {$(
+        mod $module {$(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $test() {
+                let test = $crate::run::<$database, _>($crate::worker::$module::$test);
+                let hangs = "the test hangs";
+                tokio::time::timeout($crate::worker::HANG, test).await.expect(hangs);
+            }
+        )+}
+    )+};
+}

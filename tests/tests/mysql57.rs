@@ -1,0 +1,5 @@
+//! The suite on MySQL 5.7, which `tests/servers up` starts.
+
+retryjob_tests::conformance!(retryjob_tests::Mysql57Server);
+retryjob_tests::conformance_sql!(retryjob_tests::Mysql57Server);
+retryjob_tests::conformance_mysql!(retryjob_tests::Mysql57Server);

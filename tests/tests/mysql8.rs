@@ -1,0 +1,6 @@
+//! The suite on MySQL 9.x, which `tests/servers up` starts.
+
+retryjob_tests::conformance!(retryjob_tests::Mysql8Server);
+retryjob_tests::conformance_sql!(retryjob_tests::Mysql8Server);
+retryjob_tests::conformance_mysql!(retryjob_tests::Mysql8Server);
+retryjob_tests::conformance_skip_locked!(retryjob_tests::Mysql8Server);

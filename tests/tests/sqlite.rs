@@ -1,0 +1,4 @@
+//! The suite on SQLite.
+
+retryjob_tests::conformance!(retryjob_tests::SqliteFile);
+retryjob_tests::conformance_sql!(retryjob_tests::SqliteFile);
