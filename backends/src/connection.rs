@@ -11,7 +11,7 @@ macro_rules! connection {
 
             /// This connection as `finish_in` takes it:
             /// `job.finish_in(tx.for_jobs())`.
-            fn for_jobs(&mut self) -> &mut dyn $connection
+            fn for_jobs(&mut self) -> &mut (dyn $connection + 'static)
             where
                 Self: Sized + 'static,
             {

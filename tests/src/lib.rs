@@ -19,7 +19,10 @@ pub mod act;
 pub mod conformance;
 pub mod database;
 pub mod jobs;
+pub mod inspect;
 pub mod model;
+pub mod samples;
+pub mod worker;
 
 mod list;
 

@@ -106,7 +106,7 @@ pub(super) fn take(maker: Maker<'_>, lane: Lane, entries: usize) -> Statement {
     };
     update.cond_where(
         Cond::all()
-            .add(col(names.status).eq(code(lane.status())))
+            .add(maker.filtered_status().eq(code(lane.status())))
             .add(picked),
     );
     debug_assert!(lane.status().after(Move::Claim).is_ok());
@@ -122,7 +122,7 @@ pub(super) fn won(maker: Maker<'_>, entries: usize) -> Statement {
         .column(names.id.as_str())
         .from(maker.table())
         .and_where(maker.id_in(entries))
-        .and_where(col(names.status).eq(code(Status::Running)))
+        .and_where(maker.filtered_status().eq(code(Status::Running)))
         .and_where(col(names.lease_owner).eq(mark(Slot::Owner, 0)));
     let reads = [ColumnType::U64];
     Statement::new(maker.dialect.write(&Query::Select(select)), &reads)

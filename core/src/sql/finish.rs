@@ -137,5 +137,5 @@ pub(super) fn remove(maker: Maker<'_>, entries: usize) -> Statement {
 fn succeeded(maker: Maker<'_>, entries: usize) -> Cond {
     Cond::all()
         .add(maker.id_in(entries))
-        .add(col(maker.names().status).eq(code(Status::Success)))
+        .add(maker.filtered_status().eq(code(Status::Success)))
 }

@@ -47,7 +47,7 @@ impl Maker<'_> {
     /// `status IN (…)` with the statuses that a step starts from.
     pub(super) fn may(&self, step: Move) -> Expr {
         let codes: Vec<Expr> = step.sources().map(code).collect();
-        let status = col(self.names().status);
+        let status = self.filtered_status();
         match <[Expr; 1]>::try_from(codes) {
             Ok([only]) => status.eq(only),
             Err(codes) => status.is_in(codes),
@@ -70,7 +70,14 @@ impl Maker<'_> {
                     .add(col(self.names().lease_owner).eq(mark(Slot::Owner, entry))),
             )
         });
-        self.is_running().add(leases)
+        Cond::all()
+            .add(self.filtered_status().eq(code(Status::Running)))
+            .add(leases)
+    }
+
+    /// The status, in a condition beside ids.
+    pub(super) fn filtered_status(&self) -> Expr {
+        self.dialect.filtered(col(self.names().status))
     }
 
     /// The rows as they were picked: `(id, fence)`, one per entry.

@@ -97,7 +97,7 @@ pub async fn claim_raises_attempt_and_fence_and_sets_the_lease<D: TestDatabase>(
         assert_eq!(job.lease.owner, owner);
         let row = db.row(&JOB, id).await;
         assert_eq!((row.status, row.attempt_no), (Status::Running, nth));
-        assert_eq!(row.lease_seq, nth.into());
+        assert_eq!(row.lease_seq, u64::from(nth));
         assert_eq!(row.lease_owner, Some(owner));
         assert_eq!(row.lease_until, Some(row.updated_at.plus(LEASE)));
         let retry = failed(job, Decision::Retry(Duration::ZERO));

@@ -103,7 +103,7 @@ pub async fn finish_moves_each_job_where_its_outcome_says<D: TestDatabase>(db: D
             .map(|(job, expected)| ended(job, expected.ending))
             .collect();
         let finished = backend.finish(finishes).await.unwrap();
-        assert_eq!(finished.lost, []);
+        assert!(finished.lost.is_empty());
         for (job, expected) in started.iter().zip(table(again)) {
             let row = db.row(&JOB, job.lease.id).await;
             let ending = &expected.ending;
@@ -185,9 +185,9 @@ pub async fn finish_twice_is_no_error<D: TestDatabase>(db: D) {
         let started = started(&db, &backend, again).await;
         let pairs = started.iter().zip(table(again));
         let finishes: Vec<_> = pairs.map(|(job, line)| ended(job, line.ending)).collect();
-        assert_eq!(backend.finish(finishes.clone()).await.unwrap().lost, []);
+        assert!(backend.finish(finishes.clone()).await.unwrap().lost.is_empty());
         let before = db.rows(&JOB).await;
-        assert_eq!(backend.finish(finishes).await.unwrap().lost, []);
+        assert!(backend.finish(finishes).await.unwrap().lost.is_empty());
         assert_eq!(db.rows(&JOB).await, before);
 
         // Another outcome for what is finished is not a repeat.

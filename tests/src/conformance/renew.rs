@@ -73,7 +73,7 @@ pub async fn renew_counts_from_now<D: TestDatabase>(db: D) {
     for _ in 0..2 {
         db.pass(&JOB, STEP).await;
         let renewed = backend.renew(renew(&[&job.lease], LEASE)).await.unwrap();
-        assert_eq!(renewed.lost, []);
+        assert!(renewed.lost.is_empty());
     }
     let row = db.row(&JOB, job.lease.id).await;
     let valid = row.lease_until.unwrap().since(row.updated_at);
