@@ -55,10 +55,10 @@
 
 pub use retryjob_backends::*;
 pub use retryjob_core::{
-    Backend, Backoff, Column, ColumnNames, ColumnType, ColumnValue, Connection, Counts, DbTime,
+    Backend, Backoff, Column, ColumnNames, ColumnType, ColumnValue, Counts, DbTime,
     DecodeError, Due, EncodeError, Enqueued, Error, ErrorKind, Event, Finished, HandlerError,
     IdempotencyKey, Ident, IntoOutcome, JobResult, JobResultExt, JobSchema, KeyEncoder, KeyError,
-    Lanes, Lease, Leased, Memory, Node, Operated, Operation, Outcome, Result, RetryJob,
+    Lanes, Lease, Memory, Node, Operated, Operation, Outcome, Result, RetryJob,
     RetryPolicy, Status, Summary, Transition, Value, ValueError, Verdict, Worker, assert_enqueued,
     event, memory, op, retry, sql,
 };
@@ -70,9 +70,14 @@ pub use retryjob_derive::RetryJob;
 #[cfg(any(feature = "sqlite", feature = "mysql8", feature = "mysql57"))]
 pub type Queue<J, B = DefaultBackend> = retryjob_core::Queue<J, B>;
 
-/// Jobs of type `J` in the database `B`: enqueue, operate, and make workers.
+/// A job under lease, in the database `B`: what a handler gets.
+///
+/// See [`retryjob_core::Leased`].
+#[cfg(any(feature = "sqlite", feature = "mysql8", feature = "mysql57"))]
+pub type Leased<J, B = DefaultBackend> = retryjob_core::Leased<J, B>;
+
 #[cfg(not(any(feature = "sqlite", feature = "mysql8", feature = "mysql57")))]
-pub use retryjob_core::Queue;
+pub use retryjob_core::{Leased, Queue};
 
 /// The backend of a [`Queue`] that names none: `Sqlite` when that feature is
 /// on, else `Mysql8`, else `Mysql57`.

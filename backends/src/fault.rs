@@ -15,6 +15,10 @@ pub(crate) enum Fault {
     /// goes on.
     Duplicate(sqlx::Error),
     /// The table to create is there already.
+    #[cfg_attr(
+        not(feature = "_mysql"),
+        allow(dead_code, reason = "SQLite creates under a lock")
+    )]
     Exists,
     /// The operation wants to run again from BEGIN, in another way.
     Again,

@@ -14,12 +14,15 @@
 //! dialect, error codes and its way to claim.
 #![cfg_attr(
     not(any(feature = "sqlite", feature = "mysql8", feature = "mysql57")),
-    allow(dead_code, unused_imports, unused_macros, reason = "no backend uses the parts")
+    allow(
+        dead_code,
+        unused_imports,
+        unused_macros,
+        reason = "no backend uses the parts"
+    )
 )]
 
 mod surface;
-
-mod connection;
 
 mod store;
 
@@ -49,15 +52,13 @@ mod mysql8;
 #[cfg(feature = "mysql57")]
 mod mysql57;
 
-#[cfg(feature = "_mysql")]
-pub use mysql::{MysqlConnection, MysqlTx};
-#[cfg(feature = "mysql57")]
-pub use mysql57::Mysql57;
 #[cfg(feature = "mysql8")]
 pub use mysql8::Mysql8;
+#[cfg(feature = "mysql57")]
+pub use mysql57::Mysql57;
 pub use probe::{Probed, probe};
 #[cfg(feature = "sqlite")]
-pub use sqlite::{Sqlite, SqliteConn, SqliteTx};
+pub use sqlite::Sqlite;
 
 /// What to say of a URL that is for another backend.
 fn hint(scheme: &str) -> &'static str {

@@ -30,13 +30,13 @@ const PAUSE_MS_MAX: u64 = 500;
 const LOST_MS_MAX: u64 = 10_000;
 
 /// Counts tries, and pauses between them.
-struct Tries {
+pub(crate) struct Tries {
     made: u32,
     since: Instant,
 }
 
 impl Tries {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             made: 0,
             since: Instant::now(),
@@ -44,7 +44,7 @@ impl Tries {
     }
 
     /// Waits before the next try, or gives up.
-    async fn pause(&mut self, fault: Fault) -> Result<()> {
+    pub(crate) async fn pause(&mut self, fault: Fault) -> Result<()> {
         self.made += 1;
         let may_pass = match &fault {
             Fault::Busy(_) => self.made < TRIES_MAX,
@@ -114,13 +114,15 @@ struct Stopped {
     fault: Fault,
     /// The connection was lost while the outcome was under way.
     may_have_committed: bool,
+    is_connection_spoilt: bool,
 }
 
 impl From<Fault> for Stopped {
     fn from(fault: Fault) -> Self {
         Self {
-            fault,
             may_have_committed: false,
+            is_connection_spoilt: fault.spoils_connection(),
+            fault,
         }
     }
 }
@@ -129,7 +131,7 @@ impl Stopped {
     fn while_committing(fault: Fault) -> Self {
         Self {
             may_have_committed: matches!(fault, Fault::Lost(_)),
-            fault,
+            ..Self::from(fault)
         }
     }
 }
@@ -140,46 +142,39 @@ async fn once<K: Kind, O: Operation>(
     op: &mut O,
     is_unsure: bool,
 ) -> Result<O::Answer, Stopped> {
-    let connection = pool.acquire().await.map_err(fault::<K>)?;
-    let mut seat = Seat {
-        connection,
-        is_spoilt: false,
-    };
+    let mut seat = Seat::take::<K>(pool).await?;
+    let session: &mut <K::Db as Database>::Connection = &mut seat.connection;
     let ran = if O::IS_TRANSACTION {
-        in_transaction::<K, O>(&mut seat, catalogue, op, is_unsure).await
+        in_transaction::<K, O>(session, catalogue, op, is_unsure).await
     } else {
-        let session: &mut <K::Db as Database>::Connection = &mut seat.connection;
         op.run(session, catalogue, is_unsure)
             .await
             .map_err(Stopped::while_committing)
     };
-    if let Err(stopped) = &ran {
-        seat.is_spoilt |= stopped.fault.spoils_connection();
+    match &ran {
+        Err(stopped) if stopped.is_connection_spoilt => {}
+        _ => seat.release(),
     }
     ran
 }
 
 async fn in_transaction<K: Kind, O: Operation>(
-    seat: &mut Seat<K::Db>,
+    session: &mut <K::Db as Database>::Connection,
     catalogue: &Catalogue,
     op: &mut O,
     is_unsure: bool,
 ) -> Result<O::Answer, Stopped> {
-    // Dropped while BEGIN is under way, the driver leaves the transaction
-    // open; until it has answered the connection must not be used again.
-    seat.is_spoilt = true;
-    let session: &mut <K::Db as Database>::Connection = &mut seat.connection;
     let begin = Transaction::<K::Db>::begin(session, K::BEGIN.map(SqlStr::from_static));
     let mut tx = begin.await.map_err(fault::<K>)?;
-    seat.is_spoilt = false;
     match op.run(&mut *tx, catalogue, is_unsure).await {
         Ok(answer) => match tx.commit().await {
             Ok(()) => Ok(answer),
             Err(error) => Err(Stopped::while_committing(fault::<K>(error))),
         },
         Err(fault) => {
-            seat.is_spoilt = fault.spoils_connection() || tx.rollback().await.is_err();
-            Err(fault.into())
+            let mut stopped = Stopped::from(fault);
+            stopped.is_connection_spoilt |= tx.rollback().await.is_err();
+            Err(stopped)
         }
     }
 }
@@ -206,15 +201,35 @@ pub(crate) async fn begin<K: Kind>(pool: &Pool<K::Db>) -> Result<Transaction<'st
     }
 }
 
-fn fault<K: Kind>(error: sqlx::Error) -> Fault {
+pub(crate) fn fault<K: Kind>(error: sqlx::Error) -> Fault {
     <<K::Db as Database>::Connection as Session>::fault(error)
 }
 
-/// A connection of the pool, which is closed instead of going back when it is
-/// spoilt, also when the operation is dropped midway.
-struct Seat<DB: Database> {
-    connection: PoolConnection<DB>,
+/// A connection of the pool, spoilt until its operation has ended well: then it
+/// goes back, else it is closed.
+///
+/// Dropped while BEGIN is under way, the driver leaves a transaction open;
+/// dropped within a statement, it can wait for ever for an answer that it has
+/// already read. A connection that an operation was dropped on is therefore
+/// not used again.
+pub(crate) struct Seat<DB: Database> {
+    pub(crate) connection: PoolConnection<DB>,
     is_spoilt: bool,
+}
+
+impl<DB: Database> Seat<DB> {
+    pub(crate) async fn take<K: Kind<Db = DB>>(pool: &Pool<DB>) -> Result<Self, Fault> {
+        let connection = pool.acquire().await.map_err(fault::<K>)?;
+        Ok(Self {
+            connection,
+            is_spoilt: true,
+        })
+    }
+
+    /// Gives the connection back to the pool.
+    pub(crate) fn release(mut self) {
+        self.is_spoilt = false;
+    }
 }
 
 impl<DB: Database> Drop for Seat<DB> {

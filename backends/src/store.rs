@@ -63,10 +63,7 @@ impl<K: Kind> Store<K> {
         Self::from_pool(K::open(url).await?, schema).await
     }
 
-    pub(crate) async fn from_pool(
-        pool: Pool<K::Db>,
-        schema: &'static JobSchema,
-    ) -> Result<Self> {
+    pub(crate) async fn from_pool(pool: Pool<K::Db>, schema: &'static JobSchema) -> Result<Self> {
         Ok(Self {
             bytes_max: K::check(&pool).await?,
             pool,
@@ -100,7 +97,13 @@ impl<K: Kind> Store<K> {
     }
 
     pub(crate) async fn install(&self) -> Result<()> {
-        install::<K>(&self.pool, &self.catalogue, self.schema).await
+        let mut tries = retry::Tries::new();
+        loop {
+            match install::<K>(&self.pool, &self.catalogue, self.schema).await {
+                Ok(()) => return Ok(()),
+                Err(fault) => tries.pause(fault).await?,
+            }
+        }
     }
 
     pub(crate) async fn enqueue(&self, jobs: Vec<NewJob>) -> Result<Vec<Enqueued>> {
@@ -121,6 +124,27 @@ impl<K: Kind> Store<K> {
         let mut op = EnqueueAll::new(&jobs, self.bytes_max);
         let ran = op.run(connection, &self.catalogue, false).await;
         ran.map_err(Fault::into_error)
+    }
+
+    /// Writes one finish on a caller's connection, once.
+    pub(crate) async fn finish_in(
+        &self,
+        connection: &mut ConnectionOf<K>,
+        finish: Finish,
+    ) -> Result<()> {
+        let id = finish.lease.id;
+        let mut op = FinishAll::new(self.schema, vec![finish]);
+        let ran = op.run(connection, &self.catalogue, false).await;
+        if ran.map_err(Fault::into_error)?.lost.is_empty() {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorKind::LeaseLost,
+            format!(
+                "the lease of job {id} in `{}` lapsed or went to another worker; roll back",
+                self.schema.table
+            ),
+        ))
     }
 
     pub(crate) async fn due_heads(&self, lane: Lane) -> Result<DueHeads> {
@@ -197,29 +221,4 @@ impl<K: Kind> Store<K> {
         let undone = tx.rollback().await;
         undone.map_err(|error| ConnectionOf::<K>::fault(error).into_error())
     }
-}
-
-/// Writes one finish on a caller's connection, once.
-pub(crate) async fn finish_in<S: Session>(
-    session: &mut S,
-    schema: &'static JobSchema,
-    catalogue: &Catalogue,
-    finish: Finish,
-) -> Result<()> {
-    let id = finish.lease.id;
-    let mut op = FinishAll::new(schema, vec![finish]);
-    let finished = op
-        .run(session, catalogue, false)
-        .await
-        .map_err(Fault::into_error)?;
-    if finished.lost.is_empty() {
-        return Ok(());
-    }
-    Err(Error::new(
-        ErrorKind::LeaseLost,
-        format!(
-            "the lease of job {id} in `{}` lapsed or went to another worker; roll back",
-            schema.table
-        ),
-    ))
 }

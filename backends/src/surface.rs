@@ -2,7 +2,7 @@
 
 /// Makes the public type of a backend, with `Backend` and the constructors.
 macro_rules! backend {
-    ($(#[$doc:meta])* $name:ident, $kind:ty, $db:ty, $connection:ty, $tx:ident) => {
+    ($(#[$doc:meta])* $name:ident, $kind:ty, $db:ty, $connection:ty) => {
         $(#[$doc])*
         #[derive(Clone)]
         pub struct $name($crate::store::Store<$kind>);
@@ -54,6 +54,15 @@ macro_rules! backend {
                 self.0.catalogue()
             }
 
+            /// Every statement of a job type, without a connection.
+            #[must_use]
+            pub fn statements(
+                schema: &'static ::retryjob_core::JobSchema,
+            ) -> ::std::sync::Arc<::retryjob_core::sql::Catalogue> {
+                let dialect = <$kind as $crate::kind::Kind>::dialect();
+                $crate::catalogues::catalogue(schema, dialect)
+            }
+
             /// The first half of `reap`: attempts whose lease has lapsed,
             /// longest first. Changes and locks nothing.
             ///
@@ -81,13 +90,13 @@ macro_rules! backend {
             }
         }
 
-        $crate::surface::implement!($name, $kind, $connection, $tx);
+        $crate::surface::implement!($name, $kind, $db, $connection);
     };
 }
 
 /// Implements `Backend` by the store's methods, each in a span of its own.
 macro_rules! implement {
-    ($name:ident, $kind:ty, $connection:ty, $tx:ident) => {
+    ($name:ident, $kind:ty, $db:ty, $connection:ty) => {
         const _: () = {
             use ::retryjob_core::{
                 Backend, JobSchema, Result,
@@ -107,13 +116,16 @@ macro_rules! implement {
 
             impl Backend for $name {
                 type Connection = $connection;
-                type Tx = $tx;
+                type Tx = ::sqlx::Transaction<'static, $db>;
                 const KEEPS_IN_THREAD: bool = true;
                 const NAME: &'static str = <$kind as Kind>::NAME;
 
                 async fn connect(url: &str, schema: &'static JobSchema) -> Result<Self> {
                     let connecting = Store::connect(url, schema);
-                    connecting.instrument(operation!("connect", schema)).await.map(Self)
+                    connecting
+                        .instrument(operation!("connect", schema))
+                        .await
+                        .map(Self)
                 }
                 fn for_schema(&self, schema: &'static JobSchema) -> Self {
                     Self(self.0.for_schema(schema))
@@ -138,7 +150,15 @@ macro_rules! implement {
                     jobs: Vec<NewJob>,
                 ) -> Result<Vec<Enqueued>> {
                     let span = operation!("enqueue_in", self.0.schema);
-                    self.0.enqueue_in(connection.driver(), jobs).instrument(span).await
+                    self.0.enqueue_in(connection, jobs).instrument(span).await
+                }
+                async fn finish_in(
+                    &self,
+                    connection: &mut Self::Connection,
+                    finish: Finish,
+                ) -> Result<()> {
+                    let span = operation!("finish_in", self.0.schema);
+                    self.0.finish_in(connection, finish).instrument(span).await
                 }
                 async fn due_heads(&self, lane: Lane) -> Result<DueHeads> {
                     let span = operation!("due_heads", self.0.schema);
@@ -173,13 +193,13 @@ macro_rules! implement {
                     self.0.has_open().instrument(span).await
                 }
                 async fn begin(&self) -> Result<Self::Tx> {
-                    self.0.begin().await.map($tx)
+                    self.0.begin().await
                 }
                 async fn commit(&self, tx: Self::Tx) -> Result<()> {
-                    self.0.commit(tx.0).await
+                    self.0.commit(tx).await
                 }
                 async fn rollback(&self, tx: Self::Tx) -> Result<()> {
-                    self.0.rollback(tx.0).await
+                    self.0.rollback(tx).await
                 }
                 async fn close(&self) {
                     self.0.pool.close().await;

@@ -4,71 +4,18 @@
 #![cfg(all(feature = "mysql8", feature = "mysql57"))]
 
 mod common;
+mod servers;
 
 use std::time::Duration;
 
-use common::{PLAIN, SCHEMA, claim_all, every_type_survives, plain_job, unique};
-use retryjob_backends::{Mysql8, Mysql57, MysqlConnection as _, Probed, probe};
+use common::{PLAIN, SCHEMA, claim_all, every_type_survives, plain_job};
+use retryjob_backends::{Mysql8, Mysql57, Probed, probe};
 use retryjob_core::{
-    Backend, Column, ColumnType, Connection as _, ErrorKind, Finished, Ident, JobSchema,
+    Backend, Column, ColumnType, ErrorKind, Finished, Ident, JobSchema,
     op::{enqueue::NewJob, finish::Finish},
 };
-use sqlx::{AssertSqlSafe, Connection as _, MySqlConnection, Row as _};
-
-#[derive(Clone, Copy)]
-enum Server {
-    Mysql57,
-    Mysql8,
-    MariaDb,
-}
-
-impl Server {
-    const ALL: [Self; 3] = [Self::Mysql57, Self::Mysql8, Self::MariaDb];
-
-    fn url(self) -> String {
-        let name = match self {
-            Self::Mysql57 => "RETRYJOB_MYSQL57_URL",
-            Self::Mysql8 => "RETRYJOB_MYSQL8_URL",
-            Self::MariaDb => "RETRYJOB_MARIADB_URL",
-        };
-        std::env::var(name)
-            .unwrap_or_else(|_| panic!("{name} is not set; run eval \"$(tests/servers env)\""))
-    }
-}
-
-/// A database that is dropped by [`Database::drop_it`].
-struct Database {
-    server: String,
-    name: String,
-}
-
-impl Database {
-    async fn on(server: Server) -> Self {
-        let name = unique("retryjob_backends");
-        let server = server.url();
-        admin(&server, &format!("CREATE DATABASE {name}")).await;
-        Self { server, name }
-    }
-
-    fn url(&self) -> String {
-        format!("{}/{}", self.server, self.name)
-    }
-
-    async fn run(&self, sql: &str) {
-        admin(&self.url(), sql).await;
-    }
-
-    async fn drop_it(self) {
-        admin(&self.server, &format!("DROP DATABASE {}", self.name)).await;
-    }
-}
-
-async fn admin(url: &str, sql: &str) {
-    let mut connection = MySqlConnection::connect(url).await.unwrap();
-    let text = sqlx::raw_sql(AssertSqlSafe(sql.to_owned()));
-    text.execute(&mut connection).await.unwrap();
-    connection.close().await.unwrap();
-}
+use servers::{Database, Server};
+use sqlx::Row as _;
 
 #[tokio::test]
 async fn every_column_type_survives_the_way_there_and_back() {
@@ -96,16 +43,44 @@ async fn urls_that_can_not_work_are_refused_with_what_would_be_right() {
     let no_database = format!("{server}/no_such_database");
     let no_name = server.clone();
     for (url, kind, says) in [
-        ("sqlite://jobs.db", ErrorKind::Url, "use the backend `sqlite`"),
-        ("postgres://root:sesame@localhost/db", ErrorKind::Url, "mysql://user"),
+        (
+            "sqlite://jobs.db",
+            ErrorKind::Url,
+            "use the backend `sqlite`",
+        ),
+        (
+            "postgres://root:sesame@localhost/db",
+            ErrorKind::Url,
+            "mysql://user",
+        ),
         ("root:sesame@localhost/db", ErrorKind::Url, "not a URL"),
-        ("mysql://root:sesame@localhost:port/db", ErrorKind::Url, "can't be read"),
+        (
+            "mysql://root:sesame@localhost:port/db",
+            ErrorKind::Url,
+            "can't be read",
+        ),
         ("mysql://root:ses/ame@localhost/db", ErrorKind::Url, "%2F"),
         (no_name.as_str(), ErrorKind::Url, "names no database"),
-        (no_database.as_str(), ErrorKind::Url, "no database `no_such_database`"),
-        (wrong_password.as_str(), ErrorKind::Denied, "refuses user `root`"),
-        ("mysql://root:sesame@127.0.0.1:1/db", ErrorKind::Unreachable, "127.0.0.1:1"),
-        ("mysql://root:sesame@no.such.host.invalid/db", ErrorKind::Unreachable, "no.such.host.invalid:3306"),
+        (
+            no_database.as_str(),
+            ErrorKind::Url,
+            "no database `no_such_database`",
+        ),
+        (
+            wrong_password.as_str(),
+            ErrorKind::Denied,
+            "refuses user `root`",
+        ),
+        (
+            "mysql://root:sesame@127.0.0.1:1/db",
+            ErrorKind::Unreachable,
+            "127.0.0.1:1",
+        ),
+        (
+            "mysql://root:sesame@no.such.host.invalid/db",
+            ErrorKind::Unreachable,
+            "no.such.host.invalid:3306",
+        ),
     ] {
         let error = Mysql57::connect(url, &PLAIN).await.unwrap_err();
         let text = format!("{error} {error:?}");
@@ -249,15 +224,31 @@ async fn finish_in_commits_with_the_callers_writes() {
     // On a pool of the caller's own, with the driver's settings.
     let own = sqlx::MySqlPool::connect(&database.url()).await.unwrap();
     let mut tx = own.begin().await.unwrap();
-    tx.for_jobs().finish_in(&PLAIN, finishes[0].clone()).await.unwrap();
-    backend.enqueue_in(&mut tx, vec![plain_job(4)]).await.unwrap();
+    backend
+        .finish_in(&mut tx, finishes[0].clone())
+        .await
+        .unwrap();
+    backend
+        .enqueue_in(&mut tx, vec![plain_job(4)])
+        .await
+        .unwrap();
     tx.commit().await.unwrap();
 
     let mut tx = backend.begin().await.unwrap();
-    sqlx::query("SELECT 1").execute(tx.driver()).await.unwrap();
-    tx.finish_in(&PLAIN, finishes[1].clone()).await.unwrap();
+    sqlx::query("SELECT 1").execute(&mut *tx).await.unwrap();
+    backend
+        .finish_in(&mut tx, finishes[1].clone())
+        .await
+        .unwrap();
     backend.commit(tx).await.unwrap();
-    assert_eq!(backend.counts().await.unwrap().of(retryjob_core::Status::Success), 2);
+    assert_eq!(
+        backend
+            .counts()
+            .await
+            .unwrap()
+            .of(retryjob_core::Status::Success),
+        2
+    );
     database.drop_it().await;
 }
 
@@ -329,6 +320,50 @@ async fn finishes_of_deleted_rows_tell_the_lost_from_the_written() {
             assert_eq!(backend.counts().await.unwrap().total(), 2);
             backend.close().await;
         }
+        database.drop_it().await;
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_takes_no_writes_is_closed_and_the_operation_runs_again() {
+    for server in Server::ALL {
+        let database = Database::on(server).await;
+        let backend = Mysql57::connect(&database.url(), &PLAIN).await.unwrap();
+        backend.install().await.unwrap();
+        // As after a failover: the session is there, its server takes no writes.
+        let read_only = "SET SESSION TRANSACTION READ ONLY";
+        let mut held = Vec::new();
+        for _ in 0..4 {
+            let mut connection = backend.connections().acquire().await.unwrap();
+            sqlx::raw_sql(read_only)
+                .execute(&mut *connection)
+                .await
+                .unwrap();
+            held.push(connection);
+        }
+        drop(held);
+        let jobs = vec![plain_job(0), plain_job(0)];
+        assert_eq!(backend.enqueue(jobs).await.unwrap().len(), 2);
+        assert_eq!(claim_all(&backend, 5).await.jobs.len(), 2);
+        backend.close().await;
+        database.drop_it().await;
+    }
+}
+
+#[tokio::test]
+async fn killed_connections_are_replaced() {
+    for server in Server::ALL {
+        let database = Database::on(server).await;
+        let backend = Mysql57::connect(&database.url(), &PLAIN).await.unwrap();
+        backend.install().await.unwrap();
+        for round in 1..=5 {
+            database.kill_connections().await;
+            let jobs = vec![plain_job(0), plain_job(0)];
+            assert_eq!(backend.enqueue(jobs).await.unwrap().len(), 2);
+            database.kill_connections().await;
+            assert_eq!(backend.counts().await.unwrap().total(), round * 2);
+        }
+        backend.close().await;
         database.drop_it().await;
     }
 }

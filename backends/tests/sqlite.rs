@@ -42,12 +42,24 @@ async fn every_column_type_survives_the_way_there_and_back() {
 async fn urls_that_can_not_work_are_refused_with_what_would_be_right() {
     for (url, kind, says) in [
         ("mysql://root:secret@localhost/db", ErrorKind::Url, "mysql8"),
-        ("postgres://root:secret@localhost/db", ErrorKind::Url, "sqlite://"),
+        (
+            "postgres://root:secret@localhost/db",
+            ErrorKind::Url,
+            "sqlite://",
+        ),
         ("jobs.db", ErrorKind::Url, "not a URL"),
         ("sqlite::memory:", ErrorKind::Url, "durable"),
         ("sqlite://?mode=memory", ErrorKind::Url, "names no file"),
-        ("sqlite:///no/such/folder/jobs.db", ErrorKind::Url, "/no/such/folder"),
-        ("sqlite:///proc/jobs.db", ErrorKind::Unreachable, "/proc/jobs.db"),
+        (
+            "sqlite:///no/such/folder/jobs.db",
+            ErrorKind::Url,
+            "/no/such/folder",
+        ),
+        (
+            "sqlite:///proc/jobs.db",
+            ErrorKind::Unreachable,
+            "/proc/jobs.db",
+        ),
     ] {
         let error = Sqlite::connect(url, &PLAIN).await.unwrap_err();
         assert_eq!(error.kind(), kind, "{url}: {error}");

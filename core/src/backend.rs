@@ -30,7 +30,7 @@ use crate::{
 pub trait Backend: Clone + Send + Sync + 'static {
     /// What the `_in` methods take: the caller's own connection, inside a
     /// transaction.
-    type Connection: Connection + ?Sized;
+    type Connection: Send;
 
     /// A transaction that [`begin`](Self::begin) opened.
     type Tx: DerefMut<Target = Self::Connection> + Send;
@@ -82,6 +82,22 @@ pub trait Backend: Clone + Send + Sync + 'static {
         connection: &mut Self::Connection,
         jobs: Vec<NewJob>,
     ) -> impl Future<Output = Result<Vec<Enqueued>>> + Send;
+
+    /// Writes SUCCESS inside the caller's transaction, if the lease still
+    /// stands. Nothing is retried.
+    ///
+    /// Held by `finish_in_commits_with_the_callers_writes` and
+    /// `finish_in_tells_a_late_finisher`.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::LeaseLost`](crate::ErrorKind::LeaseLost) when it does not;
+    /// then the caller rolls back.
+    fn finish_in(
+        &self,
+        connection: &mut Self::Connection,
+        finish: Finish,
+    ) -> impl Future<Output = Result<()>> + Send;
 
     /// The shards with waiting jobs, earliest first.
     ///
@@ -146,23 +162,4 @@ pub trait Backend: Clone + Send + Sync + 'static {
 
     /// Closes the connections, after those in use come back.
     fn close(&self) -> impl Future<Output = ()> + Send;
-}
-
-/// A caller's connection that can write a finish in the caller's transaction.
-pub trait Connection: Send {
-    /// Writes SUCCESS inside the caller's transaction, if the lease still
-    /// stands.
-    ///
-    /// Held by `finish_in_commits_with_the_callers_writes` and
-    /// `finish_in_tells_a_late_finisher`.
-    ///
-    /// # Errors
-    ///
-    /// [`ErrorKind::LeaseLost`](crate::ErrorKind::LeaseLost) when it does not;
-    /// then the caller rolls back.
-    fn finish_in(
-        &mut self,
-        schema: &'static JobSchema,
-        finish: Finish,
-    ) -> impl Future<Output = Result<()>> + Send;
 }

@@ -7,7 +7,7 @@ use std::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    backend::Connection,
+    backend::Backend,
     error::{Result, with_causes},
     key::IdempotencyKey,
     op::{
@@ -15,14 +15,12 @@ use crate::{
         finish::{Ending, Finish},
     },
     retry::Verdict,
-    schema::JobSchema,
 };
 
 /// A job under lease: the struct itself, by `Deref`, and its attempt.
-#[derive(Debug)]
-pub struct Leased<J> {
+pub struct Leased<J, B> {
     pub(crate) job: J,
-    pub(crate) schema: &'static JobSchema,
+    pub(crate) backend: B,
     pub(crate) lease: Lease,
     pub(crate) attempt_no: u16,
     pub(crate) shard_id: u16,
@@ -31,7 +29,7 @@ pub struct Leased<J> {
     pub(crate) revoked: CancellationToken,
 }
 
-impl<J> Leased<J> {
+impl<J, B: Backend> Leased<J, B> {
     /// The row's id.
     #[must_use]
     pub fn id(&self) -> u64 {
@@ -88,13 +86,13 @@ impl<J> Leased<J> {
     ///
     /// [`ErrorKind::LeaseLost`](crate::ErrorKind::LeaseLost) when the lease no
     /// longer stands: roll back, another attempt may be running.
-    pub async fn finish_in<C: Connection + ?Sized>(&self, connection: &mut C) -> Result<Outcome> {
+    pub async fn finish_in(&self, connection: &mut B::Connection) -> Result<Outcome> {
         let finish = Finish {
             lease: self.lease.clone(),
             attempt_no: self.attempt_no,
             ending: Ending::Success,
         };
-        connection.finish_in(self.schema, finish).await?;
+        self.backend.finish_in(connection, finish).await?;
         Ok(Outcome::Finished(FinishedIn(())))
     }
 
@@ -105,11 +103,21 @@ impl<J> Leased<J> {
     }
 }
 
-impl<J> Deref for Leased<J> {
+impl<J, B> Deref for Leased<J, B> {
     type Target = J;
 
     fn deref(&self) -> &J {
         &self.job
+    }
+}
+
+impl<J: fmt::Debug, B> fmt::Debug for Leased<J, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Leased")
+            .field("job", &self.job)
+            .field("lease", &self.lease)
+            .field("attempt_no", &self.attempt_no)
+            .finish_non_exhaustive()
     }
 }
 
@@ -318,12 +326,12 @@ impl IntoOutcome for HandlerError {
 type OutcomeFuture = Pin<Box<dyn Future<Output = Outcome> + Send>>;
 
 /// A handler with its type forgotten.
-pub(crate) struct Handler<J>(Arc<dyn Fn(Leased<J>) -> OutcomeFuture + Send + Sync>);
+pub(crate) struct Handler<J, B>(Arc<dyn Fn(Leased<J, B>) -> OutcomeFuture + Send + Sync>);
 
-impl<J: Send + 'static> Handler<J> {
+impl<J: Send + 'static, B: Backend> Handler<J, B> {
     pub(crate) fn new<F, Fut>(handler: F) -> Self
     where
-        F: Fn(Leased<J>) -> Fut + Send + Sync + 'static,
+        F: Fn(Leased<J, B>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output: IntoOutcome> + Send + 'static,
     {
         Self(Arc::new(move |job| {
@@ -332,18 +340,18 @@ impl<J: Send + 'static> Handler<J> {
         }))
     }
 
-    pub(crate) fn call(&self, job: Leased<J>) -> OutcomeFuture {
+    pub(crate) fn call(&self, job: Leased<J, B>) -> OutcomeFuture {
         (self.0)(job)
     }
 }
 
-impl<J> Clone for Handler<J> {
+impl<J, B> Clone for Handler<J, B> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
 }
 
-impl<J> fmt::Debug for Handler<J> {
+impl<J, B> fmt::Debug for Handler<J, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Handler")
     }

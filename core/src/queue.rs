@@ -233,7 +233,7 @@ impl<J: RetryJob, B: Backend> Queue<J, B> {
     /// A worker that runs this handler.
     pub fn worker<F, Fut>(&self, handler: F) -> Worker<J, B>
     where
-        F: Fn(Leased<J>) -> Fut + Send + Sync + 'static,
+        F: Fn(Leased<J, B>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output: IntoOutcome> + Send + 'static,
     {
         Worker::new(self.clone(), Handler::new(handler))
@@ -244,7 +244,7 @@ impl<J: RetryJob, B: Backend> Queue<J, B> {
     pub fn worker_with<S, F, Fut>(&self, state: S, handler: F) -> Worker<J, B>
     where
         S: Clone + Send + Sync + 'static,
-        F: Fn(Leased<J>, S) -> Fut + Send + Sync + 'static,
+        F: Fn(Leased<J, B>, S) -> Fut + Send + Sync + 'static,
         Fut: Future<Output: IntoOutcome> + Send + 'static,
     {
         self.worker(move |job| handler(job, state.clone()))

@@ -185,7 +185,7 @@ async fn work<B: Database>(queue: &Queue<Departure, B>, workers: u8, rows: u64) 
 }
 
 /// One attempt to leave.
-async fn leave(flight: Leased<Departure>, progress: Arc<Progress>) -> JobResult {
+async fn leave<B: Database>(flight: Leased<Departure, B>, progress: Arc<Progress>) -> JobResult {
     let Some(delay_min) = flight.dep_delay_min else {
         progress.add(1);
         return Ok(Outcome::dead("cancelled"));

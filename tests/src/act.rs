@@ -18,6 +18,9 @@ use retryjob_core::{
 
 use crate::jobs::{LEASE, random_job};
 
+/// No ids.
+pub const NONE: [u64; 0] = [];
+
 /// Before every job.
 pub const EARLIEST: DbTime = DbTime::from_us(0);
 

@@ -61,7 +61,7 @@ pub trait TestDatabase: Sized + Send + Sync + 'static {
 
     /// The backend with its table in place.
     fn installed(&self, schema: &'static JobSchema) -> impl Future<Output = Self::Backend> + Send {
-        async {
+        async move {
             let backend = self.connect(schema).await;
             backend.install().await.unwrap();
             backend

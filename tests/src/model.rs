@@ -7,7 +7,7 @@ mod step;
 use std::{collections::BTreeMap, time::Duration};
 
 use retryjob_core::{
-    Backend, Backoff, Finished, Ident, JobSchema, Memory, RetryPolicy,
+    Backoff, Finished, Ident, JobSchema, Memory, RetryPolicy,
     op::claim::{ClaimedJob, Lease},
 };
 

@@ -37,7 +37,7 @@ async fn work<B: Backend>(backend: B) {
     queue.release(&[held]).await.unwrap();
     queue.cancel(&[held], "no").await.unwrap();
     queue.requeue(&[held]).await.unwrap();
-    let worker = queue.worker(async |job: Leased<BillingJob>| match job.subscription_id % 4 {
+    let worker = queue.worker(async |job: Leased<BillingJob, B>| match job.subscription_id % 4 {
         0 => Outcome::hold("card expired"),
         1 if job.attempt_no() == 1 => Outcome::retry_after(Duration::from_millis(1), "late"),
         2 => Outcome::dead("gone"),

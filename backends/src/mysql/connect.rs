@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, time::Duration};
 
 use retryjob_core::{Error, ErrorKind, Result};
 use sqlx::{
-    AssertSqlSafe, ConnectOptions as _, Connection as _, MySql, MySqlConnection, Pool, Row as _,
+    ConnectOptions as _, Connection as _, MySql, MySqlConnection, Pool, Row as _,
     mysql::{MySqlConnectOptions, MySqlPoolOptions},
 };
 
@@ -12,11 +12,7 @@ use super::{
     error::{self, DENIED, NO_DATABASE, number},
     url::{options, place},
 };
-use crate::{
-    fault::Fault,
-    kind::{ACQUIRE_MS_MAX, POOL_CONNECTIONS},
-    session::Session as _,
-};
+use crate::kind::{ACQUIRE_MS_MAX, POOL_CONNECTIONS};
 
 /// What every session sets, whatever the server's defaults are.
 const SET: &str = "SET NAMES utf8mb4 COLLATE utf8mb4_bin, \
@@ -75,7 +71,11 @@ pub(crate) async fn open(url: &str) -> Result<Pool<MySql>> {
         Err(_) => {
             return Err(Error::new(
                 ErrorKind::Unreachable,
-                format!("no answer from {} in {} s", place(&options), limit.as_secs()),
+                format!(
+                    "no answer from {} in {} s",
+                    place(&options),
+                    limit.as_secs()
+                ),
             ));
         }
     };
@@ -153,35 +153,6 @@ fn unlike(differences: &str) -> Error {
              use the pool that this backend's `pool` makes, and no proxy that changes sessions"
         ),
     )
-}
-
-/// Runs a statement that only servers with `SKIP LOCKED` understand.
-///
-/// # Errors
-///
-/// `Unsupported` when the server does not.
-#[cfg(feature = "mysql8")]
-pub(crate) async fn probe_skip_locked(pool: &Pool<MySql>) -> Result<bool> {
-    use sea_query::{
-        Expr, LockBehavior, LockType, MysqlQueryBuilder, SelectStatement,
-    };
-    let one = || Expr::cust("1");
-    let table = SelectStatement::new().expr_as(one(), "one").to_owned();
-    let sql = SelectStatement::new()
-        .expr(one())
-        .from_subquery(table, "probe")
-        .lock_with_behavior(LockType::Update, LockBehavior::SkipLocked)
-        .to_string(MysqlQueryBuilder);
-    let probed = sqlx::raw_sql(AssertSqlSafe(sql)).execute(pool).await;
-    match probed {
-        Ok(_) => Ok(true),
-        Err(error) if number(&error) == Some(error::SYNTAX) => Ok(false),
-        // A server that takes no writes now understood the words.
-        Err(error) => match MySqlConnection::fault(error) {
-            Fault::Lost(sqlx::Error::Database(_)) => Ok(true),
-            other => Err(other.into_error()),
-        },
-    }
 }
 
 /// What differs from the session that the statements need.

@@ -29,6 +29,7 @@ impl MysqlDialect {
     };
 
     /// Without.
+    #[cfg(feature = "mysql57")]
     pub(crate) const PLAIN: Self = Self {
         name: "mysql57",
         can_skip_locked: false,

@@ -39,7 +39,8 @@ pub(super) const DENIED: [u16; 6] = [1045, 1044, 1698, 1142, 1251, 1820];
 /// No such database.
 pub(super) const NO_DATABASE: u16 = 1049;
 /// Words that the server can't parse.
-pub(super) const SYNTAX: u16 = 1064;
+#[cfg(feature = "mysql8")]
+pub(crate) const SYNTAX: u16 = 1064;
 
 /// What an error of the driver means for the operation that met it.
 pub(crate) fn fault(error: sqlx::Error) -> Fault {
@@ -79,7 +80,7 @@ pub(crate) fn fault(error: sqlx::Error) -> Fault {
 }
 
 /// The server's number of an error, when the server sent one.
-pub(super) fn number(error: &sqlx::Error) -> Option<u16> {
+pub(crate) fn number(error: &sqlx::Error) -> Option<u16> {
     let database = error.as_database_error()?;
     let mysql = database.try_downcast_ref::<MySqlDatabaseError>()?;
     Some(mysql.number())
@@ -94,6 +95,12 @@ fn of_driver(error: sqlx::Error) -> Fault {
         PoolClosed => Fault::Final(Error::with_source(
             ErrorKind::Config,
             "the connections were closed",
+            error,
+        )),
+        // What a new connection says of its own settings.
+        sqlx::Error::InvalidArgument(_) => Fault::Final(Error::with_source(
+            ErrorKind::Config,
+            "the session is not what the statements need",
             error,
         )),
         other => Fault::Final(Error::with_source(

@@ -4,9 +4,7 @@ use retryjob_core::{
     JobSchema,
     sql::{ColumnSpec, IndexSpec, TableSpec},
 };
-use sea_query::{
-    Alias, Expr, ExprTrait as _, Func, MysqlQueryBuilder, Order, SelectStatement,
-};
+use sea_query::{Alias, Expr, ExprTrait as _, Func, MysqlQueryBuilder, Order, SelectStatement};
 use sqlx::{AssertSqlSafe, MySqlConnection, Row as _, mysql::MySqlRow};
 
 use super::error;
@@ -22,7 +20,14 @@ pub(crate) async fn inspect(
         session,
         "COLUMNS",
         &want.name,
-        &["COLUMN_NAME", "COLUMN_TYPE", "COLLATION_NAME", "IS_NULLABLE", "COLUMN_DEFAULT", "EXTRA"],
+        &[
+            "COLUMN_NAME",
+            "COLUMN_TYPE",
+            "COLLATION_NAME",
+            "IS_NULLABLE",
+            "COLUMN_DEFAULT",
+            "EXTRA",
+        ],
         &["ORDINAL_POSITION"],
     )
     .await?;
@@ -39,13 +44,8 @@ pub(crate) async fn inspect(
     .await?;
     let tables = read(session, "TABLES", &want.name, &["ENGINE"], &["TABLE_NAME"]).await?;
 
-    let indexes = fold_indexes(&indexes);
     let id = schema.names.id.as_str();
     let mut faults = Vec::new();
-    let primary = indexes.iter().find(|index| index.name == "PRIMARY");
-    if !primary.is_some_and(|index| is_only(&index.columns, id)) {
-        faults.push(format!("the primary key is not over `{id}` alone"));
-    }
     let is_numbered = columns.iter().any(|row| {
         text(row, 0).eq_ignore_ascii_case(id) && text(row, 5).contains("auto_increment")
     });
@@ -56,19 +56,19 @@ pub(crate) async fn inspect(
     if !engine.eq_ignore_ascii_case("InnoDB") {
         faults.push(format!("the engine is {engine}, expected InnoDB"));
     }
+    let (primary, indexes): (Vec<_>, Vec<_>) = fold_indexes(&indexes)
+        .into_iter()
+        .partition(|index| index.name == "PRIMARY");
     let spec = TableSpec {
         name: want.name.clone(),
         columns: columns.iter().map(column).collect(),
-        indexes: indexes
+        primary: primary
             .into_iter()
-            .filter(|index| index.name != "PRIMARY")
+            .flat_map(|index| index.columns)
             .collect(),
+        indexes,
     };
     Ok(Some(Found { spec, faults }))
-}
-
-fn is_only(columns: &[String], name: &str) -> bool {
-    matches!(columns, [only] if only.eq_ignore_ascii_case(name))
 }
 
 async fn read(
@@ -180,7 +180,11 @@ mod tests {
             ("tinyint(1)", "", "tinyint"),
             ("datetime(6)", "", "datetime(6)"),
             ("binary(32)", "", "binary(32)"),
-            ("varchar(64)", "utf8mb4_bin", "varchar(64) collate utf8mb4_bin"),
+            (
+                "varchar(64)",
+                "utf8mb4_bin",
+                "varchar(64) collate utf8mb4_bin",
+            ),
         ] {
             assert_eq!(canonical(shown, collation), canonical_text);
         }

@@ -11,7 +11,3 @@ pub(crate) mod error;
 pub(crate) mod dialect;
 
 pub(crate) mod inspect;
-
-mod tx;
-
-pub use tx::{MysqlConnection, MysqlTx};

@@ -19,11 +19,7 @@ use crate::{
 };
 
 impl Session for MySqlConnection {
-    async fn execute(
-        &mut self,
-        statement: &Statement,
-        values: Vec<Value>,
-    ) -> Result<Done, Fault> {
+    async fn execute(&mut self, statement: &Statement, values: Vec<Value>) -> Result<Done, Fault> {
         let done = query(statement, values).execute(self).await;
         let done = done.map_err(error::fault)?;
         Ok(Done {
@@ -33,11 +29,7 @@ impl Session for MySqlConnection {
         })
     }
 
-    async fn rows(
-        &mut self,
-        statement: &Statement,
-        values: Vec<Value>,
-    ) -> Result<Vec<Row>, Fault> {
+    async fn rows(&mut self, statement: &Statement, values: Vec<Value>) -> Result<Vec<Row>, Fault> {
         let rows = query(statement, values).fetch_all(self).await;
         let rows = rows.map_err(error::fault)?;
         rows.iter()

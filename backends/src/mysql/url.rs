@@ -28,7 +28,9 @@ pub(super) fn options(url: &str) -> Result<MySqlConnectOptions> {
         _ => return Err(wrong(format!("not a URL; it would be {SHAPE}"))),
     }
     let rest = url.split_once("://").map_or("", |(_, rest)| rest);
-    let path = rest.split_once(['/', '?', '#']).map_or("", |(_, path)| path);
+    let path = rest
+        .split_once(['/', '?', '#'])
+        .map_or("", |(_, path)| path);
     if path.contains('@') && !path.contains('?') {
         return Err(wrong(format!(
             "user and password of the URL hold a character that ends them; \
@@ -53,7 +55,9 @@ pub(super) fn options(url: &str) -> Result<MySqlConnectOptions> {
 
 fn is_scheme(text: &str) -> bool {
     let mut bytes = text.bytes();
-    bytes.next().is_some_and(|first| first.is_ascii_alphabetic())
+    bytes
+        .next()
+        .is_some_and(|first| first.is_ascii_alphabetic())
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
 }
 

@@ -12,7 +12,7 @@ use sqlx::{MySql, MySqlConnection, Pool};
 use crate::{
     fault::Fault,
     kind::{Found, Kind, SECOND_POOL_CONNECTIONS},
-    mysql::{MysqlConnection, MysqlTx, connect, dialect::MysqlDialect, inspect::inspect},
+    mysql::{connect, dialect::MysqlDialect, inspect::inspect},
     store::Store,
 };
 
@@ -59,7 +59,7 @@ crate::surface::backend! {
     /// A claim reads due rows without a lock and leases those that are still
     /// as they were read. Nodes that read the same shard take each other's
     /// picks away, so each should have shards of its own.
-    Mysql57, WithoutSkipLocked, MySql, dyn MysqlConnection, MysqlTx
+    Mysql57, WithoutSkipLocked, MySql, sqlx::MySqlConnection
 }
 
 impl Mysql57 {

@@ -1,5 +1,7 @@
 //! MySQL from 8.0.1 and MariaDB from 10.6: servers with `SKIP LOCKED`.
 
+pub(crate) mod probe;
+
 mod claim;
 
 use retryjob_core::{
@@ -12,7 +14,7 @@ use sqlx::{MySql, MySqlConnection, Pool};
 use crate::{
     fault::Fault,
     kind::{Found, Kind, SECOND_POOL_CONNECTIONS},
-    mysql::{MysqlConnection, MysqlTx, connect, dialect::MysqlDialect, inspect::inspect},
+    mysql::{connect, dialect::MysqlDialect, inspect::inspect},
     store::Store,
 };
 
@@ -34,7 +36,7 @@ impl Kind for WithSkipLocked {
 
     async fn check(pool: &Pool<MySql>) -> Result<usize> {
         let bytes_max = connect::check(pool).await?;
-        if connect::probe_skip_locked(pool).await? {
+        if probe::can_skip_locked(pool).await? {
             return Ok(bytes_max);
         }
         Err(Error::new(
@@ -66,7 +68,7 @@ crate::surface::backend! {
     ///
     /// A claim locks the rows it picks and passes over those that another
     /// worker holds, so any node can work on any shard.
-    Mysql8, WithSkipLocked, MySql, dyn MysqlConnection, MysqlTx
+    Mysql8, WithSkipLocked, MySql, sqlx::MySqlConnection
 }
 
 impl Mysql8 {
@@ -74,5 +76,12 @@ impl Mysql8 {
     #[must_use]
     pub fn session_statements() -> Vec<&'static str> {
         connect::session_statements()
+    }
+
+    /// What `connect` sends once, to learn whether the server has
+    /// `SKIP LOCKED`.
+    #[must_use]
+    pub fn probe_statement() -> String {
+        probe::statement()
     }
 }

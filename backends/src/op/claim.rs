@@ -10,7 +10,7 @@ use retryjob_core::{
     time::span_us,
 };
 
-use super::{Operation, entry, read, read_list, unbound, write_list};
+use super::{entry, read, read_list, unbound, write_list};
 use crate::{
     fault::Fault,
     session::{Fields, Row, Session},
@@ -139,6 +139,7 @@ pub(crate) async fn won<S: Session>(
 
 /// Picks and takes in one transaction, for databases where what was picked
 /// stays as it is until the transaction ends.
+#[cfg(any(feature = "mysql8", feature = "sqlite"))]
 pub(crate) struct PickAndTake<'a> {
     pub(crate) schema: &'a JobSchema,
     pub(crate) claim: &'a Claim,
@@ -146,6 +147,7 @@ pub(crate) struct PickAndTake<'a> {
     picked: Picked,
 }
 
+#[cfg(any(feature = "mysql8", feature = "sqlite"))]
 impl<'a> PickAndTake<'a> {
     pub(crate) fn new(schema: &'a JobSchema, claim: &'a Claim) -> Self {
         Self {
@@ -156,7 +158,8 @@ impl<'a> PickAndTake<'a> {
     }
 }
 
-impl Operation for PickAndTake<'_> {
+#[cfg(any(feature = "mysql8", feature = "sqlite"))]
+impl super::Operation for PickAndTake<'_> {
     type Answer = Picked;
     const IS_TRANSACTION: bool = true;
 
@@ -177,51 +180,5 @@ impl Operation for PickAndTake<'_> {
             return Ok(Picked::new());
         }
         take(session, catalogue, self.claim, &self.picked).await
-    }
-}
-
-/// Picks without a transaction and without a lock.
-pub(crate) struct Pick<'a> {
-    pub(crate) schema: &'a JobSchema,
-    pub(crate) claim: &'a Claim,
-}
-
-impl Operation for Pick<'_> {
-    type Answer = Picked;
-    const IS_TRANSACTION: bool = false;
-
-    async fn run<S: Session>(
-        &mut self,
-        session: &mut S,
-        catalogue: &Catalogue,
-        _is_unsure: bool,
-    ) -> Result<Picked, Fault> {
-        pick(session, catalogue, self.schema, self.claim).await
-    }
-}
-
-/// Takes what was picked before, as a compare-and-set.
-pub(crate) struct Take<'a> {
-    pub(crate) claim: &'a Claim,
-    pub(crate) picked: &'a [ClaimedJob],
-}
-
-impl Operation for Take<'_> {
-    type Answer = Picked;
-    const IS_TRANSACTION: bool = true;
-
-    async fn run<S: Session>(
-        &mut self,
-        session: &mut S,
-        catalogue: &Catalogue,
-        is_unsure: bool,
-    ) -> Result<Picked, Fault> {
-        // What an earlier run took no longer matches, so the rows that are
-        // read back hold what both runs won.
-        let taken = take(session, catalogue, self.claim, self.picked).await?;
-        if is_unsure && taken.is_empty() {
-            return won(session, catalogue, self.claim, self.picked).await;
-        }
-        Ok(taken)
     }
 }

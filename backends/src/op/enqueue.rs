@@ -179,7 +179,7 @@ async fn find<S: Session>(
 ) -> Result<HashMap<IdempotencyKey, u64>, Fault> {
     let mut found = HashMap::with_capacity(jobs.len());
     for jobs in jobs.chunks(catalogue.find_keys.len_max()) {
-        let value = |bind: Bind| value(*entry(jobs, bind.entry), bind.slot);
+        let value = |bind: Bind| value(entry::<&NewJob>(jobs, bind.entry), bind.slot);
         for row in read_list(session, &catalogue.find_keys, jobs.len(), value).await? {
             let mut fields = Fields::of(row);
             let id = fields.take("id")?;

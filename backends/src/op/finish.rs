@@ -73,10 +73,12 @@ impl<'a> FinishAll<'a> {
             }
             let rows = outcomes(session, catalogue, chunk).await?;
             let (written, late): (Vec<&Finish>, Vec<&Finish>) =
-                chunk.iter().partition(|finish| match rows.get(&finish.lease.id) {
-                    Some(row) => row.is_of(finish),
-                    None => is_unsure && self.schema.finished != Keeping::Keep,
-                });
+                chunk
+                    .iter()
+                    .partition(|finish| match rows.get(&finish.lease.id) {
+                        Some(row) => row.is_of(finish),
+                        None => is_unsure && self.schema.finished != Keeping::Keep,
+                    });
             let written: Vec<u64> = written.iter().map(|finish| finish.lease.id).collect();
             archive(session, catalogue, &written).await?;
             lost.extend(late.iter().map(|finish| finish.lease.id));

@@ -1,11 +1,12 @@
 //! Install: creates what is missing, verifies what is there.
 
-use retryjob_core::{Error, ErrorKind, JobSchema, Result, sql::Catalogue};
+use retryjob_core::{Error, ErrorKind, JobSchema, sql::Catalogue};
 use sqlx::{Database, Pool, SqlStr, Transaction};
 
 use crate::{
     fault::Fault,
     kind::{Found, Kind},
+    retry::{Seat, fault},
     session::Session,
 };
 
@@ -15,25 +16,37 @@ pub(crate) async fn install<K: Kind>(
     pool: &Pool<K::Db>,
     catalogue: &Catalogue,
     schema: &JobSchema,
-) -> Result<()> {
-    let lost = |error| <<K::Db as Database>::Connection as Session>::fault(error).into_error();
-    let mut connection = pool.acquire().await.map_err(lost)?;
-    let Some(begin) = K::BEGIN else {
+) -> Result<(), Fault> {
+    let mut seat = Seat::take::<K>(pool).await?;
+    let session: &mut <K::Db as Database>::Connection = &mut seat.connection;
+    let installed = match K::BEGIN {
         // Every statement that creates commits by itself.
-        return on::<K>(&mut connection, catalogue, schema).await;
+        None => on::<K>(session, catalogue, schema).await,
+        Some(begin) => {
+            let begin = Some(SqlStr::from_static(begin));
+            let begun = Transaction::<K::Db>::begin(session, begin).await;
+            let mut tx = begun.map_err(fault::<K>)?;
+            match on::<K>(&mut tx, catalogue, schema).await {
+                Ok(()) => tx.commit().await.map_err(fault::<K>),
+                Err(refused) => {
+                    tx.rollback().await.map_err(fault::<K>)?;
+                    Err(refused)
+                }
+            }
+        }
     };
-    let begin = SqlStr::from_static(begin);
-    let begun = Transaction::<K::Db>::begin(&mut *connection, Some(begin));
-    let mut tx = begun.await.map_err(lost)?;
-    on::<K>(&mut tx, catalogue, schema).await?;
-    tx.commit().await.map_err(lost)
+    match &installed {
+        Err(stopped) if stopped.spoils_connection() => {}
+        _ => seat.release(),
+    }
+    installed
 }
 
 async fn on<K: Kind>(
     session: &mut <K::Db as Database>::Connection,
     catalogue: &Catalogue,
     schema: &JobSchema,
-) -> Result<()> {
+) -> Result<(), Fault> {
     let missing = verify::<K>(session, catalogue, schema).await?;
     if missing.is_empty() {
         return Ok(());
@@ -52,24 +65,28 @@ async fn on<K: Kind>(
     }
     match verify::<K>(session, catalogue, schema).await? {
         none if none.is_empty() => Ok(()),
-        still => Err(Error::new(
-            ErrorKind::Schema,
-            format!("`{}` was created and is not there", still.join("`, `")),
-        )),
+        still => Err(schema_error(format!(
+            "`{}` was created and is not there",
+            still.join("`, `")
+        ))),
     }
 }
 
-async fn create<S: Session>(session: &mut S, table: &str, sql: &str) -> Result<()> {
+async fn create<S: Session>(session: &mut S, table: &str, sql: &str) -> Result<(), Fault> {
     match session.run(sql).await {
         // Another node was faster; what it made is verified next.
-        Ok(()) | Err(Fault::Exists) => Ok(()),
-        Err(Fault::Final(error)) => Err(Error::with_source(
+        Err(Fault::Exists) => Ok(()),
+        Err(Fault::Final(error)) => Err(Fault::Final(Error::with_source(
             ErrorKind::Schema,
             format!("`{table}` can't be created"),
             error,
-        )),
-        Err(other) => Err(other.into_error()),
+        ))),
+        other => other,
     }
+}
+
+fn schema_error(message: String) -> Fault {
+    Fault::Final(Error::new(ErrorKind::Schema, message))
 }
 
 /// Compares the tables that are there, and answers the names of those that are
@@ -78,13 +95,11 @@ async fn verify<K: Kind>(
     session: &mut <K::Db as Database>::Connection,
     catalogue: &Catalogue,
     schema: &JobSchema,
-) -> Result<Vec<String>> {
+) -> Result<Vec<String>, Fault> {
     let mut missing = Vec::new();
     let mut differences = Vec::new();
     for want in &catalogue.tables {
-        let found = K::inspect(session, want, schema)
-            .await
-            .map_err(Fault::into_error)?;
+        let found = K::inspect(session, want, schema).await?;
         let Some(Found { spec, faults }) = found else {
             missing.push(want.name.clone());
             continue;
@@ -95,11 +110,8 @@ async fn verify<K: Kind>(
     if differences.is_empty() {
         return Ok(missing);
     }
-    Err(Error::new(
-        ErrorKind::Schema,
-        format!(
-            "the table is not what the job type describes; nothing was changed\n{}",
-            differences.join("\n")
-        ),
-    ))
+    Err(schema_error(format!(
+        "the table is not what the job type describes; nothing was changed\n{}",
+        differences.join("\n")
+    )))
 }

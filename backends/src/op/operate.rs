@@ -110,8 +110,7 @@ impl Operation for OperateAll {
             .iter()
             .map(|id| (*id, self.answer(stands.get(id).copied(), *id, is_unsure)))
             .collect();
-        self.done
-            .extend(moving.iter().map(|id| (*id, stands[id])));
+        self.done.extend(moving.iter().map(|id| (*id, stands[id])));
         Ok(Operated { answers })
     }
 }

@@ -5,9 +5,7 @@ use std::{str::FromStr as _, time::Duration};
 use retryjob_core::{Error, ErrorKind, Result};
 use sqlx::{
     AssertSqlSafe, Pool, Sqlite, SqliteConnection,
-    sqlite::{
-        SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous,
-    },
+    sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 
 use super::error;

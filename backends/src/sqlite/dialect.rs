@@ -69,12 +69,6 @@ impl Dialect for SqliteDialect {
         // It reads no table whole while an index serves, however small.
     }
 
-    /// Without statistics it takes an index over `status` for better than a
-    /// list of ids; of an expression it has none.
-    fn filtered(&self, column: Expr) -> Expr {
-        column.add(Expr::cust("0"))
-    }
-
     fn index_name(&self, table: Ident, name: &str) -> String {
         format!("{table}_{name}")
     }

@@ -30,13 +30,10 @@ pub(super) fn fault(error: sqlx::Error) -> Fault {
     if code == DUPLICATE {
         return Fault::Duplicate(error);
     }
-    let has_no_table = code == ERROR
-        && database.is_some_and(|error| error.message().starts_with("no such table"));
+    let has_no_table =
+        code == ERROR && database.is_some_and(|error| error.message().starts_with("no such table"));
     let (kind, message) = match code & 0xff {
-        TOO_LARGE => (
-            ErrorKind::TooLarge,
-            "a value is larger than SQLite takes",
-        ),
+        TOO_LARGE => (ErrorKind::TooLarge, "a value is larger than SQLite takes"),
         _ if has_no_table => (
             ErrorKind::Schema,
             "the table is not there; run `install` first",
@@ -54,6 +51,12 @@ fn of_driver(error: sqlx::Error) -> Fault {
         sqlx::Error::PoolClosed => Fault::Final(Error::with_source(
             ErrorKind::Config,
             "the connections were closed",
+            error,
+        )),
+        // What a new connection says of its own settings.
+        sqlx::Error::InvalidArgument(_) => Fault::Final(Error::with_source(
+            ErrorKind::Config,
+            "the session is not what the statements need",
             error,
         )),
         other => Fault::Final(Error::with_source(

@@ -1,9 +1,6 @@
 //! A table as SQLite tells it.
 
-use retryjob_core::{
-    JobSchema,
-    sql::{ColumnSpec, IndexSpec, TableSpec},
-};
+use retryjob_core::sql::{ColumnSpec, IndexSpec, TableSpec};
 use sqlx::{Row as _, SqliteConnection, sqlite::SqliteRow};
 
 use super::error;
@@ -22,7 +19,6 @@ const INDEXES: &str = "SELECT list.name, list.\"unique\", coalesce(info.name, '(
 pub(super) async fn inspect(
     session: &mut SqliteConnection,
     want: &TableSpec,
-    schema: &JobSchema,
 ) -> Result<Option<Found>, Fault> {
     let columns = read(session, COLUMNS, &want.name).await?;
     if columns.is_empty() {
@@ -30,7 +26,6 @@ pub(super) async fn inspect(
     }
     let indexes = read(session, INDEXES, &want.name).await?;
     let decoded = || -> Result<Found, sqlx::Error> {
-        let id = schema.names.id.as_str();
         let mut spec = TableSpec {
             name: want.name.clone(),
             ..TableSpec::default()
@@ -38,16 +33,16 @@ pub(super) async fn inspect(
         let mut primary = Vec::new();
         for row in &columns {
             let column = column(row)?;
-            if row.try_get::<i64, _>(4)? > 0 {
-                primary.push(column.name.clone());
+            let place = row.try_get::<i64, _>(4)?;
+            if place > 0 {
+                primary.push((place, column.name.clone()));
             }
             spec.columns.push(column);
         }
         spec.indexes = fold_indexes(&indexes)?;
-        let mut faults = Vec::new();
-        if !matches!(primary.as_slice(), [only] if only.eq_ignore_ascii_case(id)) {
-            faults.push(format!("the primary key is not over `{id}` alone"));
-        }
+        primary.sort_unstable();
+        spec.primary = primary.into_iter().map(|(_, name)| name).collect();
+        let faults = Vec::new();
         Ok(Found { spec, faults })
     };
     decoded().map(Some).map_err(error::fault)

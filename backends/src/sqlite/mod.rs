@@ -12,16 +12,12 @@ mod dialect;
 
 mod inspect;
 
-mod tx;
-
 use retryjob_core::{
     JobSchema, Result,
     op::claim::{Claim, Claimed},
     sql::{Dialect, TableSpec},
 };
 use sqlx::{Pool, SqliteConnection};
-
-pub use tx::{SqliteConn, SqliteTx};
 
 use crate::{
     fault::Fault,
@@ -59,9 +55,9 @@ impl Kind for InFile {
     async fn inspect(
         session: &mut SqliteConnection,
         want: &TableSpec,
-        schema: &JobSchema,
+        _schema: &JobSchema,
     ) -> Result<Option<Found>, Fault> {
-        inspect::inspect(session, want, schema).await
+        inspect::inspect(session, want).await
     }
 
     async fn claim(store: &Store<Self>, claim: Claim) -> Result<Claimed> {
@@ -75,7 +71,7 @@ crate::surface::backend! {
     /// One transaction writes at a time, and each has the file to itself; the
     /// others wait. Instants are whole microseconds in the table, and the
     /// clock ticks in milliseconds.
-    Sqlite, InFile, sqlx::Sqlite, dyn SqliteConn, SqliteTx
+    Sqlite, InFile, sqlx::Sqlite, sqlx::SqliteConnection
 }
 
 impl Sqlite {

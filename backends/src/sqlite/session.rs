@@ -17,11 +17,7 @@ use crate::{
 };
 
 impl Session for SqliteConnection {
-    async fn execute(
-        &mut self,
-        statement: &Statement,
-        values: Vec<Value>,
-    ) -> Result<Done, Fault> {
+    async fn execute(&mut self, statement: &Statement, values: Vec<Value>) -> Result<Done, Fault> {
         let done = query(statement, values).execute(self).await;
         let done = done.map_err(error::fault)?;
         Ok(Done {
@@ -30,11 +26,7 @@ impl Session for SqliteConnection {
         })
     }
 
-    async fn rows(
-        &mut self,
-        statement: &Statement,
-        values: Vec<Value>,
-    ) -> Result<Vec<Row>, Fault> {
+    async fn rows(&mut self, statement: &Statement, values: Vec<Value>) -> Result<Vec<Row>, Fault> {
         let rows = query(statement, values).fetch_all(self).await;
         let rows = rows.map_err(error::fault)?;
         rows.iter()

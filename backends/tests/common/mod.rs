@@ -1,7 +1,11 @@
 //! Jobs and databases for the tests of this crate.
 #![allow(dead_code, reason = "each test file uses a part")]
+#![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 
-use std::{sync::atomic::{AtomicU32, Ordering}, time::Duration};
+use std::{
+    sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
+};
 
 use retryjob_core::{
     Backend, Column, ColumnType, IdempotencyKey, Ident, JobSchema, Node, Value,

@@ -80,6 +80,10 @@ impl Backend for Memory {
         connection.enqueue(self.schema, jobs)
     }
 
+    async fn finish_in(&self, connection: &mut MemoryConnection, finish: Finish) -> Result<()> {
+        connection.finish(self.schema, finish)
+    }
+
     async fn due_heads(&self, lane: Lane) -> Result<DueHeads> {
         self.on_table(|table, now| Ok(table.heads(lane, now)))
     }

@@ -31,7 +31,7 @@ impl<J: RetryJob> Queue<J, Memory> {
     /// [`ErrorKind::Config`] after [`DRAIN_ATTEMPTS_MAX`] attempts.
     pub async fn drain<F, Fut>(&self, handler: F) -> Result<Summary>
     where
-        F: Fn(Leased<J>) -> Fut + Send + Sync + 'static,
+        F: Fn(Leased<J, Memory>) -> Fut + Send + Sync + 'static,
         Fut: Future<Output: IntoOutcome> + Send + 'static,
     {
         let handler = Handler::new(handler);
@@ -44,7 +44,7 @@ impl<J: RetryJob> Queue<J, Memory> {
             }
             summary.attempt_count += 1;
             let never = CancellationToken::new();
-            let written = match attempt(&handler, job, &never, &never).await {
+            let written = match attempt(&handler, self.backend(), job, &never, &never).await {
                 Attempted::Finish(finish) => self.write(finish).await?,
                 Attempted::FinishedIn => Some(true),
                 Attempted::Lost => None,

@@ -158,7 +158,7 @@ impl Memory {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Database`] before the table is installed.
+    /// [`ErrorKind::Schema`] before the table is installed.
     pub async fn look_lapsed(&self, limit: u16) -> Result<Vec<Lapsed>> {
         self.on_table(|table, now| Ok(table.lapsed(limit.into(), now)))
     }
@@ -168,7 +168,7 @@ impl Memory {
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Database`] before the table is installed.
+    /// [`ErrorKind::Schema`] before the table is installed.
     pub async fn take_back(&self, lapsed: Vec<Lapsed>) -> Result<Vec<Finish>> {
         let policy = &self.schema.retry;
         self.on_table(|table, now| {
@@ -206,7 +206,7 @@ impl State {
         let name = schema.table.as_str();
         self.tables.get_mut(name).ok_or_else(|| {
             Error::new(
-                ErrorKind::Database,
+                ErrorKind::Schema,
                 format!("there is no table `{name}`; call `install` first"),
             )
         })

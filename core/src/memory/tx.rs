@@ -8,7 +8,6 @@ use super::{
     table::{Table, check_job},
 };
 use crate::{
-    backend::Connection,
     error::{Error, ErrorKind, Result},
     key::IdempotencyKey,
     op::{
@@ -112,8 +111,9 @@ impl MemoryConnection {
     }
 }
 
-impl Connection for MemoryConnection {
-    async fn finish_in(&mut self, schema: &'static JobSchema, finish: Finish) -> Result<()> {
+impl MemoryConnection {
+    /// Puts a success off until the commit, if the lease stands now.
+    pub(super) fn finish(&mut self, schema: &'static JobSchema, finish: Finish) -> Result<()> {
         // The caller's transaction commits what succeeded, and nothing else.
         let finish = Finish {
             ending: Ending::Success,

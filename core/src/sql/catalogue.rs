@@ -33,6 +33,7 @@ pub struct Catalogue {
     pub insert: Stepped,
     pub find_keys: Stepped,
     pub heads: ByLane<Statement>,
+    pub clock: Statement,
     pub pick: ByLane<Statement>,
     pub take: ByLane<Stepped>,
     pub won: Stepped,
@@ -101,6 +102,7 @@ impl Catalogue {
             create: table::create(maker),
             insert: Stepped::new(&rows, |rows| enqueue::insert(maker, rows)),
             find_keys: list(&|len| enqueue::find_keys(maker, len)),
+            clock: claim::clock(maker),
             heads: ByLane::new(|lane| claim::heads(maker, lane)),
             pick: ByLane::new(|lane| claim::pick(maker, lane)),
             take: ByLane::new(|lane| list(&|len| claim::take(maker, lane, len))),
@@ -154,6 +156,7 @@ impl Catalogue {
         all.extend(stepped("find_keys", &self.find_keys));
         all.push(one("heads_fresh", &self.heads.fresh));
         all.push(one("heads_retry", &self.heads.retry));
+        all.push(one("clock", &self.clock));
         all.push(one("pick_fresh", &self.pick.fresh));
         all.push(one("pick_retry", &self.pick.retry));
         all.extend(stepped("take_fresh", &self.take.fresh));

@@ -33,6 +33,14 @@ pub(super) fn heads(maker: Maker<'_>, lane: Lane) -> Statement {
     Statement::new(maker.dialect.write(&Query::Select(select)), &reads)
 }
 
+/// The database's clock, for when no row brings it along.
+pub(super) fn clock(maker: Maker<'_>) -> Statement {
+    let mut select = SelectStatement::new();
+    select.expr(maker.now());
+    let reads = [ColumnType::DateTime];
+    Statement::new(maker.dialect.write(&Query::Select(select)), &reads)
+}
+
 /// The next due jobs of one shard and lane, oldest first.
 ///
 /// Bounded below by the shard's head: without that, a claim wades through the

@@ -38,13 +38,6 @@ pub trait Dialect: Sync {
     /// Makes a read use this index, where the optimizer could choose worse.
     fn force_index(&self, select: &mut SelectStatement, index: &str);
 
-    /// A column in a condition that is to filter rows found by their id, where
-    /// the planner would rather read an index over this column, and with it
-    /// every row of a status.
-    fn filtered(&self, column: Expr) -> Expr {
-        column
-    }
-
     /// The name of an index. Where such names are shared by all tables of a
     /// database, the table's name has to be part of it.
     fn index_name(&self, table: Ident, name: &str) -> String;

@@ -4,7 +4,7 @@ use sea_query::{Expr, ExprTrait as _, Func, InsertStatement, LockType, SelectSta
 
 use super::{
     dialect::Query,
-    parts::{Maker, code, col, number},
+    parts::{KEY_INDEX, Maker, code, col, number},
     statement::{Slot, Statement, mark},
 };
 use crate::{ident::Ident, state::Status, value::ColumnType};
@@ -66,6 +66,7 @@ pub(super) fn find_keys(maker: Maker<'_>, keys: usize) -> Statement {
         .columns([names.id.as_str(), names.idempotency_key.as_str()])
         .from(maker.table())
         .and_where(col(names.idempotency_key).is_in((0..keys).map(|entry| mark(Slot::Key, entry))));
+    maker.force(&mut select, KEY_INDEX);
     if maker.dialect.can_lock_rows() {
         select.lock(LockType::Update);
     }

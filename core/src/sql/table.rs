@@ -15,6 +15,8 @@ pub struct TableSpec {
     pub name: String,
     /// Its columns.
     pub columns: Vec<ColumnSpec>,
+    /// The columns of its primary key.
+    pub primary: Vec<String>,
     /// Its indexes besides the primary key.
     pub indexes: Vec<IndexSpec>,
 }
@@ -80,6 +82,13 @@ impl TableSpec {
                 ));
             }
         }
+        if !same_names(&found.primary, &self.primary) {
+            differences.push(format!(
+                "the primary key is over ({}), expected ({})",
+                found.primary.join(", "),
+                self.primary.join(", ")
+            ));
+        }
         for want in &self.indexes {
             let serves = |index: &IndexSpec| {
                 index.is_unique == want.is_unique && same_names(&index.columns, &want.columns)
@@ -131,15 +140,23 @@ impl IndexSpec {
 
 /// The job table, and the history table when the job type has one.
 pub(super) fn specs(maker: Maker<'_>) -> Vec<TableSpec> {
+    let names = maker.names();
     let job = TableSpec {
         name: maker.table().to_owned(),
         columns: columns(maker),
+        primary: vec![names.id.as_str().to_owned()],
         indexes: indexes(maker),
     };
     let history = (maker.schema.finished == Finished::History).then(|| TableSpec {
         name: history_table(maker.schema.table),
         // Rows keep their ids, so the history numbers nothing itself.
         columns: job.columns.clone(),
+        // Not over the id alone: MySQL 5.7 forgets its counter when it is
+        // restarted, and numbers on from the largest id that is left.
+        primary: vec![
+            names.id.as_str().to_owned(),
+            names.created_at.as_str().to_owned(),
+        ],
         indexes: Vec::new(),
     });
     std::iter::once(job).chain(history).collect()
@@ -166,13 +183,18 @@ pub(super) fn create(maker: Maker<'_>) -> Vec<String> {
             } else {
                 def.not_null();
             }
-            if column.name == id {
+            if column.name == id && is_job_table {
                 def.primary_key();
-                if is_job_table {
-                    maker.dialect.numbered(&mut def);
-                }
+                maker.dialect.numbered(&mut def);
             }
             table.col(def);
+        }
+        if !is_job_table {
+            let mut primary = Index::create();
+            for column in &spec.primary {
+                primary.col(column.clone());
+            }
+            table.primary_key(&mut primary);
         }
         let indexes: Vec<_> = spec
             .indexes

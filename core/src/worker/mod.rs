@@ -52,14 +52,14 @@ use crate::{
 #[derive(Debug)]
 pub struct Worker<J: RetryJob, B: Backend> {
     queue: Queue<J, B>,
-    handler: Handler<J>,
+    handler: Handler<J, B>,
     settings: Settings,
 }
 
 /// What the loops of one worker share.
 struct Shared<J: RetryJob, B: Backend> {
     queue: Queue<J, B>,
-    handler: Handler<J>,
+    handler: Handler<J, B>,
     settings: Settings,
     node: Node,
     held: Held,
@@ -76,7 +76,7 @@ struct Shared<J: RetryJob, B: Backend> {
 }
 
 impl<J: RetryJob, B: Backend> Worker<J, B> {
-    pub(crate) fn new(queue: Queue<J, B>, handler: Handler<J>) -> Self {
+    pub(crate) fn new(queue: Queue<J, B>, handler: Handler<J, B>) -> Self {
         let settings = Settings::new(J::schema(), B::KEEPS_IN_THREAD);
         Self {
             queue,

@@ -48,7 +48,13 @@ pub(super) async fn run_job<J: RetryJob, B: Backend>(
     let attempted = if slot.is_some() {
         Tally::add(&shared.tally.attempts, 1);
         let span = tracing::info_span!("attempt", id = lease.id, attempt_no);
-        attempt(&shared.handler, job, &revoke, &shared.abort)
+        attempt(
+            &shared.handler,
+            shared.queue.backend(),
+            job,
+            &revoke,
+            &shared.abort,
+        )
             .instrument(span)
             .await
     } else if revoke.is_cancelled() {
@@ -90,8 +96,9 @@ fn forget<J: RetryJob, B: Backend>(shared: &Shared<J, B>, lease: &Lease) {
 }
 
 /// Runs the handler once.
-pub(crate) async fn attempt<J: RetryJob>(
-    handler: &Handler<J>,
+pub(crate) async fn attempt<J: RetryJob, B: Backend>(
+    handler: &Handler<J, B>,
+    backend: &B,
     claimed: ClaimedJob,
     revoke: &CancellationToken,
     abort: &CancellationToken,
@@ -104,7 +111,7 @@ pub(crate) async fn attempt<J: RetryJob>(
         attempt_no,
         ending,
     };
-    let leased = match leased::<J>(claimed, revoke) {
+    let leased = match leased::<J, B>(backend, claimed, revoke) {
         Ok(leased) => leased,
         // The row stays as it is, for someone to read.
         Err(error) => {
@@ -143,15 +150,16 @@ pub(crate) async fn attempt<J: RetryJob>(
     }))
 }
 
-fn leased<J: RetryJob>(
+fn leased<J: RetryJob, B: Backend>(
+    backend: &B,
     claimed: ClaimedJob,
     revoke: &CancellationToken,
-) -> Result<Leased<J>, String> {
+) -> Result<Leased<J, B>, String> {
     let job = J::decode(Parts::new(claimed.columns, claimed.payload))
         .map_err(|error| error.to_string())?;
     Ok(Leased {
         job,
-        schema: J::schema(),
+        backend: backend.clone(),
         lease: claimed.lease,
         attempt_no: claimed.attempt_no,
         shard_id: claimed.shard_id,

@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use retryjob_core::{Backend, Connection as _, ErrorKind, Status, op::due::Lane, retry::Decision};
+use retryjob_core::{Backend, ErrorKind, Status, op::due::Lane, retry::Decision};
 
 use crate::{
     TestDatabase as _,
@@ -65,7 +65,7 @@ pub async fn finish_waits_for_a_lock_and_is_written<F: Flavour>(db: Server<F>) {
     enqueue(&backend, jobs([1, 2])).await;
     let claimed = claim(&backend, Lane::Fresh).await;
     let mut tx = backend.begin().await.unwrap();
-    tx.finish_in(&JOB, succeeded(&claimed[0])).await.unwrap();
+    backend.finish_in(&mut tx, succeeded(&claimed[0])).await.unwrap();
 
     let finishes = vec![
         failed(&claimed[0], Decision::Dead),

@@ -1,4 +1,4 @@
-use retryjob_core::{Backend, Connection as _, ErrorKind, Status, op::due::Lane};
+use retryjob_core::{Backend, ErrorKind, Status, op::due::Lane};
 
 use crate::{
     TestDatabase,
@@ -55,14 +55,14 @@ pub async fn finish_in_commits_with_the_callers_writes<D: TestDatabase>(db: D) {
 
     let mut undone = backend.begin().await.unwrap();
     db.note(&mut undone).await;
-    undone.finish_in(&JOB, succeeded(&job)).await.unwrap();
+    backend.finish_in(&mut undone, succeeded(&job)).await.unwrap();
     backend.rollback(undone).await.unwrap();
     let row = db.row(&JOB, job.lease.id).await;
     assert_eq!((row.status, db.notes().await), (Status::Running, 0));
 
     let mut tx = backend.begin().await.unwrap();
     db.note(&mut tx).await;
-    tx.finish_in(&JOB, succeeded(&job)).await.unwrap();
+    backend.finish_in(&mut tx, succeeded(&job)).await.unwrap();
     let row = db.row(&JOB, job.lease.id).await;
     assert_eq!(row.status, Status::Running, "not before the commit");
     backend.commit(tx).await.unwrap();
@@ -81,7 +81,7 @@ pub async fn finish_in_tells_a_late_finisher<D: TestDatabase>(db: D) {
 
     let mut tx = backend.begin().await.unwrap();
     db.note(&mut tx).await;
-    let error = tx.finish_in(&JOB, succeeded(&job)).await.unwrap_err();
+    let error = backend.finish_in(&mut tx, succeeded(&job)).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::LeaseLost, "{error}");
     backend.rollback(tx).await.unwrap();
     assert_eq!(db.rows(&JOB).await, before);

@@ -81,7 +81,11 @@ impl<F: Flavour> Server<F> {
     ) -> Transaction<'static, MySql> {
         let ids: Vec<_> = ids.iter().map(u64::to_string).collect();
         let table = schema.table.as_str();
-        let sql = format!("SELECT id FROM {table} WHERE id IN ({}) FOR UPDATE", ids.join(","));
+        // A plan that reads another index would lock more than these rows.
+        let sql = format!(
+            "SELECT id FROM {table} FORCE INDEX (PRIMARY) WHERE id IN ({}) FOR UPDATE",
+            ids.join(",")
+        );
         let mut tx = self.pool.begin().await.unwrap();
         let locked = sqlx::query(AssertSqlSafe(sql)).fetch_all(&mut *tx).await;
         assert_eq!(locked.unwrap().len(), ids.len());
@@ -188,7 +192,7 @@ impl<F: Flavour> SqlDatabase for Server<F> {
             ("MODIFY next_attempt_at DATETIME NOT NULL", "next_attempt_at"),
             ("MODIFY lease_until DATETIME(3) NULL", "lease_until"),
             ("MODIFY lease_seq INT UNSIGNED NOT NULL", "lease_seq"),
-            ("MODIFY payload JSON NOT NULL", "payload"),
+            ("MODIFY payload TEXT NOT NULL", "payload"),
             ("MODIFY last_error VARCHAR(200) NULL", "last_error"),
             ("MODIFY idempotency_key VARCHAR(64) NOT NULL", "idempotency_key"),
             ("MODIFY attempt_no SMALLINT UNSIGNED NULL", "attempt_no"),

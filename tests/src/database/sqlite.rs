@@ -118,7 +118,7 @@ impl SqlDatabase for SqliteFile {
             );
         self.execute(&format!("DROP TABLE {table}")).await;
         self.execute(&spoilt).await;
-        vec!["memo", "service_id", "lease_seq", "surplus", "claim", "lease"]
+        vec!["memo", "service_id", "lease_seq", "surplus", "mail_claim", "mail_lease"]
     }
 
     async fn create_sql(&self, schema: &'static JobSchema) -> String {

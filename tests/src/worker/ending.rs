@@ -20,7 +20,7 @@ pub async fn failing_jobs_run_as_often_as_the_policy_says_and_die<D: TestDatabas
     let (queue, _flow) = queue::<Work, D>(&db).await;
     queue.enqueue(&Work::new(1, "")).await.unwrap();
     let log = Log::default();
-    let worker = queue.worker_with(log.clone(), async |job: Leased<Work>, log: Log| {
+    let worker = queue.worker_with(log.clone(), async |job: Leased<Work, D::Backend>, log: Log| {
         log.attempt(&job);
         "none".parse::<u32>().map(drop)
     });
@@ -35,7 +35,7 @@ pub async fn failing_jobs_run_as_often_as_the_policy_says_and_die<D: TestDatabas
 pub async fn panics_count_as_failed_attempts_and_say_why<D: TestDatabase>(db: D) {
     let (queue, _flow) = queue::<Work, D>(&db).await;
     queue.enqueue(&Work::new(1, "")).await.unwrap();
-    let worker = queue.worker(async |job: Leased<Work>| {
+    let worker = queue.worker(async |job: Leased<Work, D::Backend>| {
         assert!(job.attempt_no() > 1, "attempt {} is unlucky", job.attempt_no());
     });
     let summary = worker.run_until_idle().await.unwrap();
@@ -57,7 +57,7 @@ struct Quick {
 pub async fn attempts_over_their_timeout_count_as_failed<D: TestDatabase>(db: D) {
     let (queue, _flow) = queue::<Quick, D>(&db).await;
     queue.enqueue(&Quick { no: 1 }).await.unwrap();
-    let worker = queue.worker(async |_: Leased<Quick>| std::future::pending::<()>().await);
+    let worker = queue.worker(async |_: Leased<Quick, D::Backend>| std::future::pending::<()>().await);
     worker.run_until_idle().await.unwrap();
     let row = only_row(&db).await;
     assert_eq!((row.status, row.attempt_no), (Status::Dead, 2));
@@ -69,7 +69,7 @@ pub async fn verdicts_lead_where_they_say<D: TestDatabase>(db: D) {
     let whats = ["permanent", "hold", "dead", "wait", "later"];
     let jobs: Vec<_> = whats.iter().zip(0..).map(|(what, no)| Work::new(no, what)).collect();
     queue.enqueue_many(&jobs).await.unwrap();
-    let worker = queue.worker(async |job: Leased<Work>| -> JobResult {
+    let worker = queue.worker(async |job: Leased<Work, D::Backend>| -> JobResult {
         let wrong = || "x".parse::<u8>();
         match job.what.as_str() {
             "permanent" => drop(wrong().permanent()?),
@@ -104,7 +104,7 @@ pub async fn snoozing_costs_no_attempt<D: TestDatabase>(db: D) {
     let (queue, _flow) = queue::<Work, D>(&db).await;
     queue.enqueue(&Work::new(1, "")).await.unwrap();
     let log = Log::default();
-    let worker = queue.worker_with(log.clone(), async |job: Leased<Work>, log: Log| {
+    let worker = queue.worker_with(log.clone(), async |job: Leased<Work, D::Backend>, log: Log| {
         log.attempt(&job);
         match log.attempts().len() {
             ..=9 => Outcome::snooze(Duration::from_millis(1)),
@@ -131,7 +131,7 @@ pub async fn payload_that_no_longer_decodes_is_held_as_it_is<D: TestDatabase>(db
     };
     let strange = queue.backend().enqueue(vec![strange]).await.unwrap()[0].id;
     queue.enqueue(&Work::new(1, "fine")).await.unwrap();
-    let worker = queue.worker(async |_: Leased<Work>| {});
+    let worker = queue.worker(async |_: Leased<Work, D::Backend>| {});
     let summary = worker.run_until_idle().await.unwrap();
     assert_eq!(summary.success_count, 1);
     let row = db.row(Work::schema(), strange).await;
@@ -146,12 +146,12 @@ pub async fn finish_in_a_handlers_transaction_is_the_only_finish<D: TestDatabase
     queue.enqueue_many(&Work::numbered(20)).await.unwrap();
     let db = std::sync::Arc::new(db);
     let state = (queue.backend().clone(), std::sync::Arc::clone(&db));
-    let worker = queue.worker_with(state, async |job: Leased<Work>, (backend, db)| -> JobResult {
+    let worker = queue.worker_with(state, async |job: Leased<Work, D::Backend>, (backend, db)| -> JobResult {
         let db: std::sync::Arc<D> = db;
         let backend: D::Backend = backend;
         let mut tx = backend.begin().await?;
         db.note(&mut tx).await;
-        let done = job.finish_in(&mut *tx).await?;
+        let done = job.finish_in(&mut tx).await?;
         backend.commit(tx).await?;
         Ok(done)
     });
@@ -166,11 +166,11 @@ pub async fn finish_in_without_a_commit_finishes_nothing<D: TestDatabase>(db: D)
     let id = queue.enqueue(&Work::new(1, "")).await.unwrap().id;
     let stop = tokio_util::sync::CancellationToken::new();
     let state = (queue.backend().clone(), stop.clone());
-    let worker = queue.worker_with(state, async |job: Leased<Work>, (backend, stop)| {
+    let worker = queue.worker_with(state, async |job: Leased<Work, D::Backend>, (backend, stop)| {
         let backend: D::Backend = backend;
         let stop: tokio_util::sync::CancellationToken = stop;
         let mut tx = backend.begin().await?;
-        let done = job.finish_in(&mut *tx).await?;
+        let done = job.finish_in(&mut tx).await?;
         backend.rollback(tx).await?;
         stop.cancel();
         JobResult::Ok(done)

@@ -24,11 +24,10 @@ pub async fn handler_that_outlives_its_lease_keeps_it<D: TestDatabase>(db: D) {
     let jobs: Vec<_> = (0..2).map(|no| Short { no }).collect();
     queue.enqueue_many(&jobs).await.unwrap();
     let log = Log::default();
-    let blocks = D::Backend::KEEPS_IN_THREAD;
-    let worker = queue.worker_with(log.clone(), async move |job: Leased<Short>, log: Log| {
+    let worker = queue.worker_with(log.clone(), async |job: Leased<Short, D::Backend>, log: Log| {
         log.attempt(&job);
         let three_leases = 3 * Short::SCHEMA.lease;
-        if blocks {
+        if D::Backend::KEEPS_IN_THREAD {
             // Both threads of the runtime are gone meanwhile.
             std::thread::sleep(three_leases);
         } else {
@@ -46,7 +45,7 @@ pub async fn handler_whose_lease_is_lost_is_stopped_and_told<D: TestDatabase>(db
     let id = queue.enqueue(&Short { no: 1 }).await.unwrap().id;
     let started = Arc::new(Notify::new());
     let state = Arc::clone(&started);
-    let worker = queue.worker_with(state, async |job: Leased<Short>, started: Arc<Notify>| {
+    let worker = queue.worker_with(state, async |job: Leased<Short, D::Backend>, started: Arc<Notify>| {
         if job.attempt_no() == 1 {
             started.notify_one();
             std::future::pending::<()>().await;
@@ -81,7 +80,7 @@ pub async fn jobs_of_a_dead_worker_are_reaped_and_run_again<D: TestDatabase>(db:
         lease: Short::SCHEMA.lease,
     };
     assert_eq!(queue.backend().claim(claim).await.unwrap().jobs.len(), 30);
-    let worker = queue.worker(async |_: Leased<Short>| {});
+    let worker = queue.worker(async |_: Leased<Short, D::Backend>| {});
     let summary = worker.run_until_idle().await.unwrap();
     assert_eq!((summary.reaped_count, summary.success_count), (30, 30));
     for row in db.rows(Short::schema()).await {

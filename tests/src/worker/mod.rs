@@ -96,7 +96,7 @@ pub struct Log {
 
 impl Log {
     /// Notes an attempt by `(id, lease_seq)`.
-    pub fn attempt<J>(&self, job: &retryjob::Leased<J>) {
+    pub fn attempt<J, B: Backend>(&self, job: &retryjob::Leased<J, B>) {
         let mut attempts = self.attempts.lock().unwrap();
         attempts.push((job.id(), job.lease().lease_seq));
     }

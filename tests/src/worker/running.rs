@@ -15,7 +15,7 @@ pub async fn every_job_runs_once_and_the_worker_stops_when_idle<D: TestDatabase>
     let (queue, _flow) = queue::<Work, D>(&db).await;
     queue.enqueue_many(&Work::numbered(300)).await.unwrap();
     let log = Log::default();
-    let worker = queue.worker_with(log.clone(), async |job: Leased<Work>, log: Log| {
+    let worker = queue.worker_with(log.clone(), async |job: Leased<Work, D::Backend>, log: Log| {
         log.attempt(&job);
     });
     let summary = worker.run_until_idle().await.unwrap();
@@ -33,7 +33,7 @@ pub async fn workers_share_the_jobs_and_run_none_twice<D: TestDatabase>(db: D) {
     let log = Log::default();
     let mut workers = tokio::task::JoinSet::new();
     for _ in 0..4 {
-        let worker = queue.worker_with(log.clone(), async |job: Leased<Work>, log: Log| {
+        let worker = queue.worker_with(log.clone(), async |job: Leased<Work, D::Backend>, log: Log| {
             log.attempt(&job);
             tokio::task::yield_now().await;
         });
@@ -54,7 +54,7 @@ pub async fn no_more_handlers_run_at_once_than_asked_for<D: TestDatabase>(db: D)
     // hang.
     let barrier = Arc::new(Barrier::new(3));
     let state = (log.clone(), barrier);
-    let worker = queue.worker_with(state, async |_: Leased<Work>, (log, barrier)| {
+    let worker = queue.worker_with(state, async |_: Leased<Work, D::Backend>, (log, barrier)| {
         let _: &(Log, Arc<Barrier>) = &(log.clone(), Arc::clone(&barrier));
         log.enter();
         barrier.wait().await;
@@ -72,7 +72,7 @@ pub async fn retried_jobs_do_not_keep_fresh_ones_waiting<D: TestDatabase>(db: D)
     queue.enqueue_many(&failing).await.unwrap();
     let fresh: Vec<_> = (100..140).map(|no| Work::new(no, "")).collect();
     queue.enqueue_many(&fresh).await.unwrap();
-    let worker = queue.worker(async |job: Leased<Work>| match job.what.as_str() {
+    let worker = queue.worker(async |job: Leased<Work, D::Backend>| match job.what.as_str() {
         "fail" => Outcome::retry("again"),
         _ => Outcome::Done,
     });
@@ -86,7 +86,7 @@ pub async fn events_tell_each_transition_in_order<D: TestDatabase>(db: D) {
     let (queue, _flow) = queue::<Work, D>(&db).await;
     let mut events = queue.events();
     let id = queue.enqueue(&Work::new(1, "")).await.unwrap().id;
-    let worker = queue.worker(async |job: Leased<Work>| match job.attempt_no() {
+    let worker = queue.worker(async |job: Leased<Work, D::Backend>| match job.attempt_no() {
         1 => Outcome::retry("too early"),
         _ => Outcome::Done,
     });
@@ -122,10 +122,10 @@ pub async fn an_error_that_no_retry_cures_ends_the_worker<D: TestDatabase>(db: D
     assert_eq!(backend.schema(), Work::schema());
     // Nobody installed the table.
     let queue = Queue::<Work, D::Backend>::new(backend);
-    let worker = queue.worker(async |_: Leased<Work>| {});
+    let worker = queue.worker(async |_: Leased<Work, D::Backend>| {});
     let error = worker
         .run_until(tokio::time::sleep(Duration::from_secs(50)))
         .await
         .unwrap_err();
-    assert_eq!(error.kind(), ErrorKind::Database, "{error}");
+    assert_eq!(error.kind(), ErrorKind::Schema, "{error}");
 }
