@@ -86,7 +86,11 @@ fn decode(row: &SqliteRow, at: usize, kind: ColumnType) -> Result<Value, sqlx::E
     let value = match kind {
         T::Bool => integer()?.map(|number| Value::Bool(number != 0)),
         T::I8 | T::I16 | T::I32 | T::I64 => integer()?.map(Value::I64),
-        T::U8 | T::U16 | T::U32 => integer()?.map(Value::I64),
+        // A negative number stays one: the job it belongs to is refused by its
+        // field, and the others are not.
+        T::U8 | T::U16 | T::U32 => {
+            integer()?.map(|number| u64::try_from(number).map_or(Value::I64(number), Value::U64))
+        }
         T::U64 => integer()?.map(|number| Value::U64(number.cast_unsigned())),
         T::F64 => row.try_get::<Option<f64>, _>(at)?.map(Value::F64),
         T::Varchar { .. } | T::Text => row.try_get::<Option<String>, _>(at)?.map(Value::Text),
@@ -95,10 +99,10 @@ fn decode(row: &SqliteRow, at: usize, kind: ColumnType) -> Result<Value, sqlx::E
         }
         T::Date => {
             let text = row.try_get::<Option<String>, _>(at)?;
-            let date = text.map(|text| NaiveDate::parse_from_str(&text, "%Y-%m-%d"));
-            date.transpose()
-                .map_err(|error| sqlx::Error::Decode(error.into()))?
-                .map(Value::Date)
+            // What is no date is left for the field to refuse.
+            text.map(|text| {
+                NaiveDate::parse_from_str(&text, "%Y-%m-%d").map_or(Value::Text(text), Value::Date)
+            })
         }
         T::DateTime => integer()?.map(|us| Value::DateTime(DbTime::from_us(us).to_utc())),
     };

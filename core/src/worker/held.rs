@@ -34,6 +34,9 @@ impl Held {
     }
 
     /// Takes note of a lease; the token is cancelled when it is lost.
+    ///
+    /// An older lease of the same job is lost by that: its attempt may still be
+    /// running here, and nothing else would tell it.
     pub(super) fn hold(&self, lease: Lease, ends: Instant) -> CancellationToken {
         let revoke = CancellationToken::new();
         let holding = Holding {
@@ -41,7 +44,9 @@ impl Held {
             revoke: revoke.clone(),
             lease,
         };
-        self.lock().insert(holding.lease.id, holding);
+        if let Some(older) = self.lock().insert(holding.lease.id, holding) {
+            older.revoke.cancel();
+        }
         revoke
     }
 

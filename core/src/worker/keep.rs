@@ -85,33 +85,43 @@ fn no_thread(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Err
     Error::with_source(ErrorKind::Config, message, source)
 }
 
+/// Renewing, stopping and reaping go on beside each other: a server that is
+/// slow to answer one must not keep the others from their time.
 async fn keep_loop<J: RetryJob, B: Backend>(
     shared: &Shared<J, B>,
     backend: &B,
     stop: &CancellationToken,
 ) {
     let lease = J::schema().lease;
-    let pause = (lease / LOOKS_PER_LEASE)
-        .min(shared.settings.reap_every)
-        .max(POLL_MIN);
-    let mut reaped_at: Option<Instant> = None;
-    loop {
-        renew(shared, backend, lease).await;
-        shared.held.revoke_ending(lease);
-        let is_reap_due = reaped_at.is_none_or(|at| at.elapsed() >= shared.settings.reap_every);
-        if is_reap_due && !shared.stop.is_cancelled() {
-            reap(shared, backend, pause).await;
-            reaped_at = Some(Instant::now());
+    let look = (lease / LOOKS_PER_LEASE).max(POLL_MIN);
+    let renewing = async {
+        loop {
+            renew(shared, backend, lease).await;
+            tokio::time::sleep(look).await;
         }
-        tokio::select! {
-            () = tokio::time::sleep(pause) => {}
-            () = stop.cancelled() => return,
+    };
+    let stopping = async {
+        loop {
+            shared.held.revoke_ending(lease);
+            tokio::time::sleep(look).await;
         }
+    };
+    let reaping = async {
+        while !shared.stop.is_cancelled() {
+            reap(shared, backend).await;
+            tokio::time::sleep(shared.settings.reap_every).await;
+        }
+        std::future::pending().await
+    };
+    tokio::select! {
+        () = renewing => {}
+        () = stopping => {}
+        () = reaping => {}
+        () = stop.cancelled() => {}
     }
 }
 
-/// Renews what has outlived half of its lease. A server that does not answer
-/// must not keep this loop from stopping handlers in time.
+/// Renews what has outlived half of its lease.
 async fn renew<J: RetryJob, B: Backend>(shared: &Shared<J, B>, backend: &B, lease: Duration) {
     let leases = shared.held.to_renew(lease);
     if leases.is_empty() {
@@ -122,23 +132,19 @@ async fn renew<J: RetryJob, B: Backend>(shared: &Shared<J, B>, backend: &B, leas
         leases: leases.clone(),
         lease,
     };
-    match tokio::time::timeout(lease / LOOKS_PER_LEASE, backend.renew(renew)).await {
-        Ok(Ok(renewed)) => shared.held.renewed(&leases, &renewed.lost, ends),
-        Ok(Err(error)) => tracing::warn!(%error, "leases can't be renewed"),
-        Err(_) => tracing::warn!("leases can't be renewed: the database does not answer"),
+    match backend.renew(renew).await {
+        Ok(renewed) => shared.held.renewed(&leases, &renewed.lost, ends),
+        Err(error) => tracing::warn!(%error, "leases can't be renewed"),
     }
 }
 
 /// Takes back lapsed leases of other workers, and of this one's past.
-async fn reap<J: RetryJob, B: Backend>(shared: &Shared<J, B>, backend: &B, time_max: Duration) {
+async fn reap<J: RetryJob, B: Backend>(shared: &Shared<J, B>, backend: &B) {
     let limit = J::schema().batch;
-    let deadline = Instant::now() + time_max;
-    // What is left when the time is up comes next time: renewals can't wait.
-    while Instant::now() < deadline {
-        let reaped = match tokio::time::timeout_at(deadline, backend.reap(Reap { limit })).await {
-            Ok(Ok(reaped)) => reaped,
-            Ok(Err(error)) => return tracing::warn!(%error, "lapsed leases can't be reaped"),
-            Err(_) => return,
+    loop {
+        let reaped = match backend.reap(Reap { limit }).await {
+            Ok(reaped) => reaped,
+            Err(error) => return tracing::warn!(%error, "lapsed leases can't be reaped"),
         };
         if !reaped.finishes.is_empty() {
             Tally::add(&shared.tally.reaped, reaped.finishes.len() as u64);

@@ -1,4 +1,4 @@
-use retryjob_core::{Backend as _, op::due::Lane};
+use retryjob_core::op::due::Lane;
 
 use crate::{
     TestDatabase as _,
