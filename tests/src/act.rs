@@ -172,4 +172,3 @@ pub async fn put_in(backend: &impl Backend, status: Status, shard_id: u16) -> u6
     assert!(finish(backend, outcome).await);
     id
 }
-

@@ -44,10 +44,8 @@ pub trait TestDatabase: Sized + Send + Sync + 'static {
     fn notes(&self) -> impl Future<Output = usize> + Send;
 
     /// The first half of a reap.
-    fn look_lapsed(
-        backend: &Self::Backend,
-        limit: u16,
-    ) -> impl Future<Output = Vec<Lapsed>> + Send;
+    fn look_lapsed(backend: &Self::Backend, limit: u16)
+    -> impl Future<Output = Vec<Lapsed>> + Send;
 
     /// The second half.
     fn take_back(

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use retryjob_core::{
-    Backoff, Column, ColumnType, Finished, Ident, IdempotencyKey, JobSchema, KeyEncoder,
+    Backoff, Column, ColumnType, Finished, IdempotencyKey, Ident, JobSchema, KeyEncoder,
     RetryPolicy, Value,
     op::enqueue::{Due, NewJob},
 };
@@ -64,7 +64,12 @@ pub const WIDE: JobSchema = JobSchema {
         column("a_varchar", ColumnType::Varchar { chars: 50 }, false, true),
         column("a_text", ColumnType::Text, false, false),
         column("a_binary", ColumnType::Binary { bytes: 4 }, false, false),
-        column("a_varbinary", ColumnType::Varbinary { bytes: 50 }, false, true),
+        column(
+            "a_varbinary",
+            ColumnType::Varbinary { bytes: 50 },
+            false,
+            true,
+        ),
         column("a_date", ColumnType::Date, false, false),
         column("a_date_time", ColumnType::DateTime, false, true),
     ],
@@ -84,7 +89,12 @@ pub const SPARSE: JobSchema = JobSchema {
         column("a_varchar", ColumnType::Varchar { chars: 50 }, true, false),
         column("a_text", ColumnType::Text, true, false),
         column("a_binary", ColumnType::Binary { bytes: 4 }, true, false),
-        column("a_varbinary", ColumnType::Varbinary { bytes: 50 }, true, false),
+        column(
+            "a_varbinary",
+            ColumnType::Varbinary { bytes: 50 },
+            true,
+            false,
+        ),
         column("a_date", ColumnType::Date, true, false),
         column("a_date_time", ColumnType::DateTime, true, false),
     ],

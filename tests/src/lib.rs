@@ -18,8 +18,8 @@
 pub mod act;
 pub mod conformance;
 pub mod database;
-pub mod jobs;
 pub mod inspect;
+pub mod jobs;
 pub mod model;
 pub mod samples;
 pub mod worker;

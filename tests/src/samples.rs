@@ -66,7 +66,12 @@ pub struct Order {
     shard_key_column = "business_day",
     spread = "1h",
     finished = "delete",
-    retry(graded(first = "1s", then = "1m", factor = 3), cap = "1h", max_attempts = 9, manual_after = 5)
+    retry(
+        graded(first = "1s", then = "1m", factor = 3),
+        cap = "1h",
+        max_attempts = 9,
+        manual_after = 5
+    )
 )]
 pub struct Reminder {
     #[job(unique, column(type = "VARCHAR(16)"))]

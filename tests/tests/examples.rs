@@ -20,7 +20,15 @@ attempts        7504      7504
 fn departures(options: &[&str]) -> Output {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     Command::new(env!("CARGO"))
-        .args(["run", "--quiet", "--package", "retryjob", "--example", "departures", "--"])
+        .args([
+            "run",
+            "--quiet",
+            "--package",
+            "retryjob",
+            "--example",
+            "departures",
+            "--",
+        ])
         .args(options)
         .current_dir(root)
         .output()
@@ -43,10 +51,16 @@ fn departures_are_counted_right_and_enqueued_once_per_file() {
     std::fs::create_dir_all(&folder).unwrap();
     let url = format!("sqlite://{}/departures.sqlite", folder.display());
     let first = passed(&departures(&["--url", &url]));
-    assert!(first.contains("enqueued 6104 new of 6104 flights"), "{first}");
+    assert!(
+        first.contains("enqueued 6104 new of 6104 flights"),
+        "{first}"
+    );
     assert!(first.contains("7504 attempts on sqlite"), "{first}");
     let second = passed(&departures(&["--url", &url, "--workers", "1"]));
-    assert!(second.contains("nothing new: all 6104 flights were already there"), "{second}");
+    assert!(
+        second.contains("nothing new: all 6104 flights were already there"),
+        "{second}"
+    );
     assert!(second.contains("0 attempts on sqlite"), "{second}");
     std::fs::remove_dir_all(&folder).unwrap();
 }
@@ -84,7 +98,10 @@ async fn departures_are_counted_right_on_every_server_found_by_probing() {
         let url = server.database(&name).await;
         let text = passed(&departures(&["--url", &url]));
         server.drop_database(&name).await;
-        assert!(text.contains(&format!("7504 attempts on {backend}")), "{text}");
+        assert!(
+            text.contains(&format!("7504 attempts on {backend}")),
+            "{text}"
+        );
     }
 }
 
@@ -93,7 +110,13 @@ async fn departures_run_on_a_backend_that_is_named() {
     let server = ServerUnderTest::Mysql8;
     let name = format!("retryjob_named_{}", std::process::id());
     let url = server.database(&name).await;
-    let text = passed(&departures(&["--url", &url, "--backend", "mysql57", "--keep"]));
+    let text = passed(&departures(&[
+        "--url",
+        &url,
+        "--backend",
+        "mysql57",
+        "--keep",
+    ]));
     assert!(text.contains("7504 attempts on mysql57"), "{text}");
     let again = passed(&departures(&["--url", &url]));
     server.drop_database(&name).await;
@@ -118,7 +141,14 @@ fn the_first_example_of_the_readme_runs() {
     std::fs::create_dir_all(&folder).unwrap();
     let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml");
     let output = Command::new(env!("CARGO"))
-        .args(["run", "--quiet", "--manifest-path", manifest, "--example", "charge"])
+        .args([
+            "run",
+            "--quiet",
+            "--manifest-path",
+            manifest,
+            "--example",
+            "charge",
+        ])
         .current_dir(&folder)
         .output()
         .unwrap();

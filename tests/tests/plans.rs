@@ -7,10 +7,7 @@ use retryjob::{
     Backend, Mysql8, Mysql57, RetryJob as _, Sqlite,
     sql::{Catalogue, Slot, Statement},
 };
-use retryjob_tests::{
-    inspect::ServerUnderTest,
-    samples::BillingJob,
-};
+use retryjob_tests::{inspect::ServerUnderTest, samples::BillingJob};
 use sqlx::{AssertSqlSafe, Column as _, MySqlConnection, Row as _, mysql::MySqlRow};
 
 /// 100,000 rows as a busy table has them: most of them finished, some that
@@ -34,7 +31,8 @@ fn expected_index(name: &str) -> Option<&'static str> {
         "heads_fresh" | "heads_retry" | "pick_fresh" | "pick_retry" => "claim",
         "lapsed" | "any_pending" | "any_retry" | "any_running" | "counts" => "lease",
         "find_keys" => "idempotency_key",
-        "insert" => return None,
+        // No table is read.
+        "insert" | "clock" => return None,
         _ => "PRIMARY",
     })
 }
@@ -72,7 +70,11 @@ fn spelled_out(statement: &Statement) -> String {
 }
 
 /// What EXPLAIN says of one statement: its key and its remarks.
-async fn plan(connection: &mut MySqlConnection, server: ServerUnderTest, sql: &str) -> (String, String) {
+async fn plan(
+    connection: &mut MySqlConnection,
+    server: ServerUnderTest,
+    sql: &str,
+) -> (String, String) {
     let format = match server {
         ServerUnderTest::Mariadb => "",
         _ => "FORMAT=TRADITIONAL",
@@ -80,17 +82,33 @@ async fn plan(connection: &mut MySqlConnection, server: ServerUnderTest, sql: &s
     let explain = AssertSqlSafe(format!("EXPLAIN {format} {sql}"));
     let rows = sqlx::raw_sql(explain).fetch_all(connection).await.unwrap();
     let text = |row: &MySqlRow, name: &str| -> String {
-        let at = row.columns().iter().position(|column| column.name() == name).unwrap();
-        row.try_get::<Option<String>, _>(at).unwrap().unwrap_or_default()
+        let at = row
+            .columns()
+            .iter()
+            .position(|column| column.name() == name)
+            .unwrap();
+        row.try_get::<Option<String>, _>(at)
+            .unwrap()
+            .unwrap_or_default()
     };
-    let of = |name| rows.iter().map(|row| text(row, name)).collect::<Vec<_>>().join(" ");
+    let of = |name| {
+        rows.iter()
+            .map(|row| text(row, name))
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
     (of("key"), of("Extra"))
 }
 
 async fn check_plans<B: Backend>(server: ServerUnderTest, catalogue: &Catalogue) {
     let name = format!("retryjob_plans_{}", std::process::id());
     let url = server.database(&name).await;
-    B::connect(&url, BillingJob::schema()).await.unwrap().install().await.unwrap();
+    B::connect(&url, BillingJob::schema())
+        .await
+        .unwrap()
+        .install()
+        .await
+        .unwrap();
     let mut connection = server.connection().await;
     for sql in [
         format!("USE {name}"),
@@ -110,9 +128,15 @@ async fn check_plans<B: Backend>(server: ServerUnderTest, catalogue: &Catalogue)
         let (key, remarks) = plan(&mut connection, server, &spelled_out(statement)).await;
         // MariaDB's remark on an UPDATE that changes the index it reads is
         // "Using buffer": a list of row ids, not a table.
-        let is_bad = ["filesort", "temporary"].iter().any(|bad| remarks.contains(bad));
-        if key != index || is_bad {
-            wrong.push(format!("{name}: key {key:?}, expected {index:?}; {remarks}"));
+        let is_bad = ["filesort", "temporary"]
+            .iter()
+            .any(|bad| remarks.contains(bad));
+        // A lookup by the primary key that happens to find nothing.
+        let is_lookup = index == "PRIMARY" && remarks.contains("after reading const tables");
+        if (key != index && !is_lookup) || is_bad {
+            wrong.push(format!(
+                "{name}: key {key:?}, expected {index:?}; {remarks}"
+            ));
         }
         checked += 1;
     }
@@ -142,8 +166,14 @@ async fn mariadb_reads_every_statement_by_its_index() {
 #[tokio::test]
 async fn due_heads_are_a_loose_index_scan() {
     for (server, catalogue) in [
-        (ServerUnderTest::Mysql57, Mysql57::statements(BillingJob::schema())),
-        (ServerUnderTest::Mysql8, Mysql8::statements(BillingJob::schema())),
+        (
+            ServerUnderTest::Mysql57,
+            Mysql57::statements(BillingJob::schema()),
+        ),
+        (
+            ServerUnderTest::Mysql8,
+            Mysql8::statements(BillingJob::schema()),
+        ),
     ] {
         let name = format!("retryjob_heads_{}", std::process::id());
         let url = server.database(&name).await;
@@ -162,7 +192,10 @@ async fn due_heads_are_a_loose_index_scan() {
         let sql = spelled_out(&catalogue.heads.fresh);
         let (_, remarks) = plan(&mut connection, server, &sql).await;
         server.drop_database(&name).await;
-        assert!(remarks.contains("Using index for group-by"), "{server:?}: {remarks}");
+        assert!(
+            remarks.contains("Using index for group-by"),
+            "{server:?}: {remarks}"
+        );
     }
 }
 
@@ -175,9 +208,14 @@ async fn sqlite_reads_every_statement_by_its_index() {
     backend.install().await.unwrap();
     let mut plans = HashMap::new();
     for (name, statement) in backend.catalogue().statements() {
-        let sql = spelled_out(statement).replace("UNHEX(SHA2(", "(").replace(", 256))", ")");
+        let sql = spelled_out(statement)
+            .replace("UNHEX(SHA2(", "(")
+            .replace(", 256))", ")");
         let explain = AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}"));
-        let rows = sqlx::raw_sql(explain).fetch_all(backend.connections()).await.unwrap();
+        let rows = sqlx::raw_sql(explain)
+            .fetch_all(backend.connections())
+            .await
+            .unwrap();
         let plan: Vec<String> = rows.iter().map(|row| row.get("detail")).collect();
         plans.insert(name, plan.join("; "));
     }
@@ -189,6 +227,18 @@ async fn sqlite_reads_every_statement_by_its_index() {
             Some("PRIMARY") => "INTEGER PRIMARY KEY".to_owned(),
             Some(index) => format!("billing_job_{index}"),
         };
-        assert!(plan.contains(&by) && !plan.contains("TEMP B-TREE"), "{name}: {plan}");
+        if name.starts_with("heads") {
+            // SQLite has no loose index scan: reading the waiting jobs alone
+            // and grouping them is less than reading the whole claim index.
+            assert!(
+                plan.contains("billing_job_lease (status=?)"),
+                "{name}: {plan}"
+            );
+            continue;
+        }
+        assert!(
+            plan.contains(&by) && !plan.contains("TEMP B-TREE"),
+            "{name}: {plan}"
+        );
     }
 }

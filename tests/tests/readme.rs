@@ -14,7 +14,9 @@ fn readme() -> String {
 /// it.
 fn support() -> BTreeMap<String, (String, String)> {
     let text = readme();
-    let (_, table) = text.split_once("| --- | --- | --- | --- | --- |\n").unwrap();
+    let (_, table) = text
+        .split_once("| --- | --- | --- | --- | --- |\n")
+        .unwrap();
     let rows = table.lines().take_while(|line| line.starts_with('|'));
     rows.map(|row| {
         let cells: Vec<_> = row.trim_matches('|').split('|').map(str::trim).collect();
@@ -52,7 +54,10 @@ async fn versions_in_the_support_table_are_those_tested_with() {
         // A server of the user's own may be another one; what comes with
         // `tests/servers` must be what the table says, up to its major number.
         let major = said.split('.').next().unwrap();
-        assert!(version.starts_with(major), "{database}: {said} in the table, found {version}");
+        assert!(
+            version.starts_with(major),
+            "{database}: {said} in the table, found {version}"
+        );
     }
 }
 
@@ -67,8 +72,17 @@ fn the_first_job_runs_within_one_screen() {
 #[test]
 fn the_first_example_is_one_that_compiles() {
     let text = readme();
-    let code = text.split("```rust\n").nth(1).unwrap().split("```").next().unwrap();
+    let code = text
+        .split("```rust\n")
+        .nth(1)
+        .unwrap()
+        .split("```")
+        .next()
+        .unwrap();
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
     let example = fs::read_to_string(root.join("examples/charge.rs")).unwrap();
-    assert!(example.ends_with(code), "examples/charge.rs is not what the README shows");
+    assert!(
+        example.ends_with(code),
+        "examples/charge.rs is not what the README shows"
+    );
 }

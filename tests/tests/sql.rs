@@ -48,7 +48,11 @@ fn longer_lists_only_repeat_what_the_shortest_says() {
                 assert_eq!(entries(statement, entry) + once, entries(one, 0), "{shown}");
             }
             assert_eq!(entries(statement, 0), entries(one, 0), "{shown}");
-            assert_eq!(statement.sql().matches('?').count(), statement.binds().len(), "{shown}");
+            assert_eq!(
+                statement.sql().matches('?').count(),
+                statement.binds().len(),
+                "{shown}"
+            );
         }
     }
 }
@@ -71,6 +75,10 @@ fn the_files_for_database_administrators_are_up_to_date() {
             fs::write(&path, &text).unwrap();
         }
         let found = fs::read_to_string(&path).unwrap_or_default();
-        assert!(found == text, "{} is not what the catalogue says", path.display());
+        assert!(
+            found == text,
+            "{} is not what the catalogue says",
+            path.display()
+        );
     }
 }

@@ -49,8 +49,9 @@ pub(super) fn options(url: &str) -> Result<MySqlConnectOptions> {
         .pipes_as_concat(false)
         .no_engine_substitution(false)
         .timezone(None::<String>)
-        .set_names(false)
-        .charset("utf8mb4"))
+        // In this order: a character set implies that it is sent.
+        .charset("utf8mb4")
+        .set_names(false))
 }
 
 fn is_scheme(text: &str) -> bool {

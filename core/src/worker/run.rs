@@ -55,8 +55,8 @@ pub(super) async fn run_job<J: RetryJob, B: Backend>(
             &revoke,
             &shared.abort,
         )
-            .instrument(span)
-            .await
+        .instrument(span)
+        .await
     } else if revoke.is_cancelled() {
         Attempted::Lost
     } else {

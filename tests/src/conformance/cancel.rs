@@ -1,9 +1,4 @@
-use std::{
-    future::poll_fn,
-    pin::pin,
-    task::Poll,
-    time::Duration,
-};
+use std::{future::poll_fn, pin::pin, task::Poll, time::Duration};
 
 use retryjob_core::{
     Backend,
@@ -61,7 +56,9 @@ pub async fn cancelled_calls_leave_no_transaction_open<D: SqlDatabase>(db: D) {
     let mut txs = Vec::new();
     for _ in 0..8 {
         let backend = backend.clone();
-        txs.push(tokio::spawn(async move { enqueue_one(&backend, random_job()).await }));
+        txs.push(tokio::spawn(async move {
+            enqueue_one(&backend, random_job()).await
+        }));
     }
     for tx in txs {
         let id = tx.await.unwrap();

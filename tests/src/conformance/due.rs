@@ -83,9 +83,7 @@ pub async fn due_heads_keep_lanes_apart<D: TestDatabase>(db: D) {
     assert_eq!(retried.heads[0].next_attempt_at, row.next_attempt_at);
 }
 
-pub async fn job_to_run_now_is_claimed_at_once_at_any_fraction_of_a_second<D: TestDatabase>(
-    db: D,
-) {
+pub async fn job_to_run_now_is_claimed_at_once_at_any_fraction_of_a_second<D: TestDatabase>(db: D) {
     let backend = db.installed(&JOB).await;
     let mut seen_late = 0;
     // A column without fractions rounds up from .5 on.

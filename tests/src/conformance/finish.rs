@@ -185,7 +185,14 @@ pub async fn finish_twice_is_no_error<D: TestDatabase>(db: D) {
         let started = started(&db, &backend, again).await;
         let pairs = started.iter().zip(table(again));
         let finishes: Vec<_> = pairs.map(|(job, line)| ended(job, line.ending)).collect();
-        assert!(backend.finish(finishes.clone()).await.unwrap().lost.is_empty());
+        assert!(
+            backend
+                .finish(finishes.clone())
+                .await
+                .unwrap()
+                .lost
+                .is_empty()
+        );
         let before = db.rows(&JOB).await;
         assert!(backend.finish(finishes).await.unwrap().lost.is_empty());
         assert_eq!(db.rows(&JOB).await, before);
@@ -305,7 +312,11 @@ pub async fn attempts_end_with_the_maximum<D: TestDatabase>(db: D) {
             seed: id,
         });
         assert!(finish(&backend, failed(&job, decision)).await);
-        assert_eq!(claim(&backend, Lane::Retry).await, [], "not before its time");
+        assert_eq!(
+            claim(&backend, Lane::Retry).await,
+            [],
+            "not before its time"
+        );
         db.pass(&JOB, BACKOFF).await;
         let mut next = claim(&backend, Lane::Retry).await;
         if next.is_empty() {

@@ -21,7 +21,14 @@ async fn run_six<D: TestDatabase>(backend: &D::Backend) -> Vec<u64> {
         failed(&claimed[4], Decision::Manual),
         succeeded(&claimed[5]),
     ];
-    assert!(backend.finish(finishes.clone()).await.unwrap().lost.is_empty());
+    assert!(
+        backend
+            .finish(finishes.clone())
+            .await
+            .unwrap()
+            .lost
+            .is_empty()
+    );
     let mut ids = [0, 2, 5].map(|at: usize| claimed[at].lease.id).to_vec();
     ids.sort_unstable();
 

@@ -11,8 +11,26 @@ use crate::{
 pub async fn keys_that_collations_take_for_the_same_stay_apart<D: TestDatabase>(db: D) {
     let backend = db.installed(&JOB).await;
     let texts = [
-        "Key-A", "key-a", "e1", "é1", "e\u{301}1", "ss", "ß", "t", "t ", "t\0", "", " ", "😀1",
-        "😁1", "1", "ı", "i", "İ", "ﬁ", "fi",
+        "Key-A",
+        "key-a",
+        "e1",
+        "é1",
+        "e\u{301}1",
+        "ss",
+        "ß",
+        "t",
+        "t ",
+        "t\0",
+        "",
+        " ",
+        "😀1",
+        "😁1",
+        "1",
+        "ı",
+        "i",
+        "İ",
+        "ﬁ",
+        "fi",
     ];
     let keyed = texts.map(|text| NewJob {
         idempotency_key: key_of(text),

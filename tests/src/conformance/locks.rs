@@ -65,7 +65,10 @@ pub async fn finish_waits_for_a_lock_and_is_written<F: Flavour>(db: Server<F>) {
     enqueue(&backend, jobs([1, 2])).await;
     let claimed = claim(&backend, Lane::Fresh).await;
     let mut tx = backend.begin().await.unwrap();
-    backend.finish_in(&mut tx, succeeded(&claimed[0])).await.unwrap();
+    backend
+        .finish_in(&mut tx, succeeded(&claimed[0]))
+        .await
+        .unwrap();
 
     let finishes = vec![
         failed(&claimed[0], Decision::Dead),

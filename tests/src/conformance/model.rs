@@ -1,6 +1,4 @@
-use proptest::{
-    test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner},
-};
+use proptest::test_runner::{Config, RngAlgorithm, TestCaseError, TestRng, TestRunner};
 use tokio::{runtime::Handle, task};
 
 use crate::{

@@ -39,7 +39,11 @@ pub async fn operate_follows_the_state_machine<D: TestDatabase>(db: D) {
                 }
                 Err(_) => {
                     let status = from;
-                    assert_eq!(operation, Operation::Refused { status }, "{action:?} {from}");
+                    assert_eq!(
+                        operation,
+                        Operation::Refused { status },
+                        "{action:?} {from}"
+                    );
                     assert_eq!(after, before, "{action:?} {from}");
                     refused += 1;
                 }

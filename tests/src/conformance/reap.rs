@@ -42,7 +42,10 @@ pub async fn reap_counts_a_lapsed_lease_as_a_failed_attempt<D: TestDatabase>(db:
     let row = db.row(&JOB, id).await;
     assert_eq!((row.status, row.attempt_no), (Status::Retry, 1));
     assert_eq!((row.lease_owner, row.lease_until), (None, None));
-    assert_eq!((row.lease_seq, row.last_error.as_deref()), (1, Some(LAPSED)));
+    assert_eq!(
+        (row.lease_seq, row.last_error.as_deref()),
+        (1, Some(LAPSED))
+    );
     assert_eq!(row.next_attempt_at, row.updated_at.plus(BACKOFF));
 
     assert_eq!(backend.reap(reap_of(10)).await.unwrap().finishes, []);

@@ -78,6 +78,9 @@ pub async fn renew_counts_from_now<D: TestDatabase>(db: D) {
     let row = db.row(&JOB, job.lease.id).await;
     let valid = row.lease_until.unwrap().since(row.updated_at);
     assert!(valid >= STEP * 2 + LEASE, "{valid:?}");
-    assert!(valid < STEP * 2 + LEASE + Duration::from_secs(30), "{valid:?}");
+    assert!(
+        valid < STEP * 2 + LEASE + Duration::from_secs(30),
+        "{valid:?}"
+    );
     assert!(finish(&backend, succeeded(&job)).await);
 }

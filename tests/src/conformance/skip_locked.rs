@@ -7,9 +7,7 @@ use crate::{
     jobs::{JOB, jobs},
 };
 
-pub async fn claim_passes_over_rows_that_another_transaction_has_locked<F: Flavour>(
-    db: Server<F>,
-) {
+pub async fn claim_passes_over_rows_that_another_transaction_has_locked<F: Flavour>(db: Server<F>) {
     let backend = db.installed(&JOB).await;
     let stored = enqueue(&backend, jobs(0..10)).await;
     let lock = db.lock(&JOB, &stored[..5]).await;

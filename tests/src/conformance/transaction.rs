@@ -55,7 +55,10 @@ pub async fn finish_in_commits_with_the_callers_writes<D: TestDatabase>(db: D) {
 
     let mut undone = backend.begin().await.unwrap();
     db.note(&mut undone).await;
-    backend.finish_in(&mut undone, succeeded(&job)).await.unwrap();
+    backend
+        .finish_in(&mut undone, succeeded(&job))
+        .await
+        .unwrap();
     backend.rollback(undone).await.unwrap();
     let row = db.row(&JOB, job.lease.id).await;
     assert_eq!((row.status, db.notes().await), (Status::Running, 0));
@@ -81,7 +84,10 @@ pub async fn finish_in_tells_a_late_finisher<D: TestDatabase>(db: D) {
 
     let mut tx = backend.begin().await.unwrap();
     db.note(&mut tx).await;
-    let error = backend.finish_in(&mut tx, succeeded(&job)).await.unwrap_err();
+    let error = backend
+        .finish_in(&mut tx, succeeded(&job))
+        .await
+        .unwrap_err();
     assert_eq!(error.kind(), ErrorKind::LeaseLost, "{error}");
     backend.rollback(tx).await.unwrap();
     assert_eq!(db.rows(&JOB).await, before);

@@ -10,8 +10,8 @@ use retryjob_core::{
     value::{ColumnType, Value},
 };
 use sqlx::{
-    AssertSqlSafe, ConnectOptions as _, Connection as _, MySql, MySqlConnection, MySqlPool, Row as _,
-    Transaction,
+    AssertSqlSafe, ConnectOptions as _, Connection as _, MySql, MySqlConnection, MySqlPool,
+    Row as _, Transaction,
     mysql::{MySqlConnectOptions, MySqlPoolOptions, MySqlRow},
 };
 
@@ -24,10 +24,8 @@ pub trait Flavour: Send + Sync + 'static {
     /// The environment variable with the server's URL.
     const URL_VARIABLE: &'static str;
 
-    fn look_lapsed(
-        backend: &Self::Backend,
-        limit: u16,
-    ) -> impl Future<Output = Vec<Lapsed>> + Send;
+    fn look_lapsed(backend: &Self::Backend, limit: u16)
+    -> impl Future<Output = Vec<Lapsed>> + Send;
 
     fn take_back(
         backend: &Self::Backend,
@@ -59,9 +57,27 @@ macro_rules! flavour {
     };
 }
 
-flavour!(On8, Mysql8Server, Mysql8, "RETRYJOB_MYSQL8_URL", "MySQL 9 with the backend `mysql8`.");
-flavour!(On57, Mysql57Server, Mysql57, "RETRYJOB_MYSQL57_URL", "MySQL 5.7 with `mysql57`.");
-flavour!(OnMaria, Mariadb, Mysql8, "RETRYJOB_MARIADB_URL", "MariaDB with `mysql8`.");
+flavour!(
+    On8,
+    Mysql8Server,
+    Mysql8,
+    "RETRYJOB_MYSQL8_URL",
+    "MySQL 9 with the backend `mysql8`."
+);
+flavour!(
+    On57,
+    Mysql57Server,
+    Mysql57,
+    "RETRYJOB_MYSQL57_URL",
+    "MySQL 5.7 with `mysql57`."
+);
+flavour!(
+    OnMaria,
+    Mariadb,
+    Mysql8,
+    "RETRYJOB_MARIADB_URL",
+    "MariaDB with `mysql8`."
+);
 
 /// A database for one test on a running server.
 #[derive(Debug)]
@@ -93,7 +109,10 @@ impl<F: Flavour> Server<F> {
     async fn rows_of(&self, table: &str, schema: &JobSchema) -> Vec<JobRow> {
         let sql = format!("SELECT * FROM {table} ORDER BY id");
         let rows = sqlx::query(AssertSqlSafe(sql)).fetch_all(&self.pool).await;
-        rows.unwrap().iter().map(|row| job_row(row, schema)).collect()
+        rows.unwrap()
+            .iter()
+            .map(|row| job_row(row, schema))
+            .collect()
     }
 }
 
@@ -114,12 +133,17 @@ impl<F: Flavour> TestDatabase for Server<F> {
         let options: MySqlConnectOptions = server_url.parse().unwrap();
         let mut connection = options.connect().await.unwrap();
         let create = format!("CREATE DATABASE {name}");
-        let created = sqlx::query(AssertSqlSafe(create)).execute(&mut connection).await;
+        let created = sqlx::query(AssertSqlSafe(create))
+            .execute(&mut connection)
+            .await;
         created.unwrap();
         connection.close().await.unwrap();
 
         let options = options.database(&name);
-        let pool = MySqlPoolOptions::new().max_connections(3).connect_with(options).await;
+        let pool = MySqlPoolOptions::new()
+            .max_connections(3)
+            .connect_with(options)
+            .await;
         let pool = pool.unwrap();
         let notes = "CREATE TABLE caller_note (id INT AUTO_INCREMENT PRIMARY KEY)";
         sqlx::query(notes).execute(&pool).await.unwrap();
@@ -141,7 +165,8 @@ impl<F: Flavour> TestDatabase for Server<F> {
     }
 
     async fn history(&self, schema: &'static JobSchema) -> Vec<JobRow> {
-        self.rows_of(&format!("{}_history", schema.table), schema).await
+        self.rows_of(&format!("{}_history", schema.table), schema)
+            .await
     }
 
     async fn pass(&self, schema: &'static JobSchema, span: Duration) {
@@ -154,7 +179,12 @@ impl<F: Flavour> TestDatabase for Server<F> {
             "updated_at",
         ]
         .map(|column| format!("{column} = {column} - INTERVAL {us} MICROSECOND"));
-        self.execute(&format!("UPDATE {} SET {}", schema.table, earlier.join(", "))).await;
+        self.execute(&format!(
+            "UPDATE {} SET {}",
+            schema.table,
+            earlier.join(", ")
+        ))
+        .await;
     }
 
     async fn note(&self, connection: &mut MySqlConnection) {
@@ -163,7 +193,9 @@ impl<F: Flavour> TestDatabase for Server<F> {
     }
 
     async fn notes(&self) -> usize {
-        let notes = sqlx::query("SELECT id FROM caller_note").fetch_all(&self.pool).await;
+        let notes = sqlx::query("SELECT id FROM caller_note")
+            .fetch_all(&self.pool)
+            .await;
         notes.unwrap().len()
     }
 
@@ -177,7 +209,10 @@ impl<F: Flavour> TestDatabase for Server<F> {
 
     async fn oversize_bytes(&self) -> Option<usize> {
         let select = "SELECT CAST(@@max_allowed_packet AS UNSIGNED)";
-        let bytes: u64 = sqlx::query_scalar(select).fetch_one(&self.pool).await.unwrap();
+        let bytes: u64 = sqlx::query_scalar(select)
+            .fetch_one(&self.pool)
+            .await
+            .unwrap();
         usize::try_from(bytes).ok()
     }
 }
@@ -187,18 +222,25 @@ impl<F: Flavour> SqlDatabase for Server<F> {
         let faults = [
             ("MODIFY service_id BIGINT NOT NULL", "service_id"),
             ("DROP COLUMN memo", "memo"),
-            ("MODIFY next_attempt_at DATETIME NOT NULL", "next_attempt_at"),
+            (
+                "MODIFY next_attempt_at DATETIME NOT NULL",
+                "next_attempt_at",
+            ),
             ("MODIFY lease_until DATETIME(3) NULL", "lease_until"),
             ("MODIFY lease_seq INT UNSIGNED NOT NULL", "lease_seq"),
             ("MODIFY payload TEXT NOT NULL", "payload"),
             ("MODIFY last_error VARCHAR(200) NULL", "last_error"),
-            ("MODIFY idempotency_key VARCHAR(64) NOT NULL", "idempotency_key"),
+            (
+                "MODIFY idempotency_key VARCHAR(64) NOT NULL",
+                "idempotency_key",
+            ),
             ("MODIFY attempt_no SMALLINT UNSIGNED NULL", "attempt_no"),
             ("DROP INDEX `claim`", "claim"),
             ("ADD COLUMN surplus INT NOT NULL", "surplus"),
         ];
         for (change, _) in faults {
-            self.execute(&format!("ALTER TABLE {} {change}", schema.table)).await;
+            self.execute(&format!("ALTER TABLE {} {change}", schema.table))
+                .await;
         }
         faults.map(|(_, name)| name).to_vec()
     }
@@ -221,12 +263,18 @@ impl<F> Drop for Server<F> {
         let drop = format!("DROP DATABASE IF EXISTS {}", self.name);
         let options: MySqlConnectOptions = self.server_url.parse().unwrap();
         let dropping = thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build();
             runtime.unwrap().block_on(async {
                 let mut connection = options.connect().await?;
                 // A transaction that a failed test left open holds its tables.
-                sqlx::query("SET lock_wait_timeout = 3").execute(&mut connection).await?;
-                sqlx::query(AssertSqlSafe(drop)).execute(&mut connection).await?;
+                sqlx::query("SET lock_wait_timeout = 3")
+                    .execute(&mut connection)
+                    .await?;
+                sqlx::query(AssertSqlSafe(drop))
+                    .execute(&mut connection)
+                    .await?;
                 connection.close().await
             })
         });

@@ -28,7 +28,10 @@ impl SqliteFile {
     async fn rows_of(&self, table: &str, schema: &JobSchema) -> Vec<JobRow> {
         let sql = format!("SELECT * FROM {table} ORDER BY id");
         let rows = sqlx::query(AssertSqlSafe(sql)).fetch_all(&self.pool).await;
-        rows.unwrap().iter().map(|row| job_row(row, schema)).collect()
+        rows.unwrap()
+            .iter()
+            .map(|row| job_row(row, schema))
+            .collect()
     }
 }
 
@@ -44,7 +47,10 @@ impl TestDatabase for SqliteFile {
             .create_if_missing(true)
             .journal_mode(SqliteJournalMode::Wal)
             .busy_timeout(Duration::from_secs(20));
-        let pool = SqlitePoolOptions::new().max_connections(3).connect_with(options).await;
+        let pool = SqlitePoolOptions::new()
+            .max_connections(3)
+            .connect_with(options)
+            .await;
         let pool = pool.unwrap();
         let notes = "CREATE TABLE caller_note (id INTEGER PRIMARY KEY)";
         sqlx::query(notes).execute(&pool).await.unwrap();
@@ -61,7 +67,8 @@ impl TestDatabase for SqliteFile {
     }
 
     async fn history(&self, schema: &'static JobSchema) -> Vec<JobRow> {
-        self.rows_of(&format!("{}_history", schema.table), schema).await
+        self.rows_of(&format!("{}_history", schema.table), schema)
+            .await
     }
 
     async fn pass(&self, schema: &'static JobSchema, span: Duration) {
@@ -74,7 +81,12 @@ impl TestDatabase for SqliteFile {
             "updated_at",
         ]
         .map(|column| format!("{column} = {column} - {us}"));
-        self.execute(&format!("UPDATE {} SET {}", schema.table, earlier.join(", "))).await;
+        self.execute(&format!(
+            "UPDATE {} SET {}",
+            schema.table,
+            earlier.join(", ")
+        ))
+        .await;
     }
 
     async fn note(&self, connection: &mut SqliteConnection) {
@@ -83,7 +95,9 @@ impl TestDatabase for SqliteFile {
     }
 
     async fn notes(&self) -> usize {
-        let notes = sqlx::query("SELECT id FROM caller_note").fetch_all(&self.pool).await;
+        let notes = sqlx::query("SELECT id FROM caller_note")
+            .fetch_all(&self.pool)
+            .await;
         notes.unwrap().len()
     }
 
@@ -110,7 +124,10 @@ impl SqlDatabase for SqliteFile {
             .create_sql(schema)
             .await
             .replace("\"memo\" TEXT", "\"memory\" TEXT")
-            .replace("\"service_id\" INTEGER NOT NULL", "\"service_id\" TEXT NOT NULL")
+            .replace(
+                "\"service_id\" INTEGER NOT NULL",
+                "\"service_id\" TEXT NOT NULL",
+            )
             .replace("\"lease_seq\" INTEGER NOT NULL", "\"lease_seq\" INTEGER")
             .replace(
                 "\"created_at\" INTEGER NOT NULL",
@@ -118,7 +135,14 @@ impl SqlDatabase for SqliteFile {
             );
         self.execute(&format!("DROP TABLE {table}")).await;
         self.execute(&spoilt).await;
-        vec!["memo", "service_id", "lease_seq", "surplus", "mail_claim", "mail_lease"]
+        vec![
+            "memo",
+            "service_id",
+            "lease_seq",
+            "surplus",
+            "mail_claim",
+            "mail_lease",
+        ]
     }
 
     async fn create_sql(&self, schema: &'static JobSchema) -> String {
@@ -185,9 +209,7 @@ fn value(row: &SqliteRow, column: &str, kind: ColumnType) -> Option<Value> {
     Some(match kind {
         Bool => Value::Bool(row.get::<Option<i64>, _>(column)? == 1),
         I8 | I16 | I32 | I64 => Value::I64(row.get::<Option<_>, _>(column)?),
-        U8 | U16 | U32 | U64 => {
-            Value::U64(row.get::<Option<i64>, _>(column)?.cast_unsigned())
-        }
+        U8 | U16 | U32 | U64 => Value::U64(row.get::<Option<i64>, _>(column)?.cast_unsigned()),
         F64 => Value::F64(row.get::<Option<_>, _>(column)?),
         Varchar { .. } | Text => Value::Text(row.get::<Option<_>, _>(column)?),
         Binary { .. } | Varbinary { .. } => Value::Bytes(row.get::<Option<_>, _>(column)?),

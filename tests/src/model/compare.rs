@@ -32,12 +32,8 @@ impl<D: TestDatabase> Pair<'_, D> {
                 shards.sort_unstable();
                 shards
             };
-            let all = |due: &DueHeads| {
-                shards(&mut due.heads.iter().map(|head| head.shard_id))
-            };
-            let due = |due: &DueHeads| {
-                shards(&mut due.due().map(|head| head.shard_id))
-            };
+            let all = |due: &DueHeads| shards(&mut due.heads.iter().map(|head| head.shard_id));
+            let due = |due: &DueHeads| shards(&mut due.due().map(|head| head.shard_id));
             assert_eq!(all(&there), all(&here), "{lane:?} after {context}");
             assert_eq!(due(&there), due(&here), "{lane:?} after {context}");
         }
@@ -60,7 +56,11 @@ impl<D: TestDatabase> Pair<'_, D> {
         for (mut row, expected) in rows.into_iter().zip(expected) {
             row.id = self.here(row.id);
             for (what, there, here) in [
-                ("next_attempt_at", row.next_attempt_at, expected.next_attempt_at),
+                (
+                    "next_attempt_at",
+                    row.next_attempt_at,
+                    expected.next_attempt_at,
+                ),
                 ("due_at", row.due_at, expected.due_at),
                 ("created_at", row.created_at, expected.created_at),
                 (

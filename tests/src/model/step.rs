@@ -221,8 +221,9 @@ impl<D: TestDatabase> Pair<'_, D> {
         let there = ids.iter().map(|id| self.there(*id)).collect();
         let there = self.backend.operate(operate(there)).await.unwrap().answers;
         let here = self.memory.operate(operate(ids.to_vec())).await.unwrap();
-        let there = there.into_iter().map(|(id, answer)| (self.here(id), answer));
+        let there = there
+            .into_iter()
+            .map(|(id, answer)| (self.here(id), answer));
         assert_eq!(there.collect::<Vec<_>>(), here.answers, "{context}");
     }
-
 }

@@ -20,23 +20,33 @@ pub async fn failing_jobs_run_as_often_as_the_policy_says_and_die<D: TestDatabas
     let (queue, _flow) = queue::<Work, D>(&db).await;
     queue.enqueue(&Work::new(1, "")).await.unwrap();
     let log = Log::default();
-    let worker = queue.worker_with(log.clone(), async |job: Leased<Work, D::Backend>, log: Log| {
-        log.attempt(&job);
-        "none".parse::<u32>().map(drop)
-    });
+    let worker = queue.worker_with(
+        log.clone(),
+        async |job: Leased<Work, D::Backend>, log: Log| {
+            log.attempt(&job);
+            "none".parse::<u32>().map(drop)
+        },
+    );
     let summary = worker.run_until_idle().await.unwrap();
     let row = only_row(&db).await;
     assert_eq!(log.attempts(), [(row.id, 1), (row.id, 2), (row.id, 3)]);
     assert_eq!(summary.failure_count, 3);
     assert_eq!((row.status, row.attempt_no), (Status::Dead, 3));
-    assert_eq!(row.last_error.as_deref(), Some("invalid digit found in string"));
+    assert_eq!(
+        row.last_error.as_deref(),
+        Some("invalid digit found in string")
+    );
 }
 
 pub async fn panics_count_as_failed_attempts_and_say_why<D: TestDatabase>(db: D) {
     let (queue, _flow) = queue::<Work, D>(&db).await;
     queue.enqueue(&Work::new(1, "")).await.unwrap();
     let worker = queue.worker(async |job: Leased<Work, D::Backend>| {
-        assert!(job.attempt_no() > 1, "attempt {} is unlucky", job.attempt_no());
+        assert!(
+            job.attempt_no() > 1,
+            "attempt {} is unlucky",
+            job.attempt_no()
+        );
     });
     let summary = worker.run_until_idle().await.unwrap();
     let row = only_row(&db).await;
@@ -48,7 +58,11 @@ pub async fn panics_count_as_failed_attempts_and_say_why<D: TestDatabase>(db: D)
 
 /// A job whose attempts may not take long.
 #[derive(Debug, RetryJob)]
-#[retry_job(table = "work", timeout = "20ms", retry(fixed = "1ms", max_attempts = 2))]
+#[retry_job(
+    table = "work",
+    timeout = "20ms",
+    retry(fixed = "1ms", max_attempts = 2)
+)]
 struct Quick {
     #[job(unique)]
     no: u32,
@@ -57,17 +71,25 @@ struct Quick {
 pub async fn attempts_over_their_timeout_count_as_failed<D: TestDatabase>(db: D) {
     let (queue, _flow) = queue::<Quick, D>(&db).await;
     queue.enqueue(&Quick { no: 1 }).await.unwrap();
-    let worker = queue.worker(async |_: Leased<Quick, D::Backend>| std::future::pending::<()>().await);
+    let worker =
+        queue.worker(async |_: Leased<Quick, D::Backend>| std::future::pending::<()>().await);
     worker.run_until_idle().await.unwrap();
     let row = only_row(&db).await;
     assert_eq!((row.status, row.attempt_no), (Status::Dead, 2));
-    assert_eq!(row.last_error.as_deref(), Some("the attempt took longer than 20ms"));
+    assert_eq!(
+        row.last_error.as_deref(),
+        Some("the attempt took longer than 20ms")
+    );
 }
 
 pub async fn verdicts_lead_where_they_say<D: TestDatabase>(db: D) {
     let (queue, _flow) = queue::<Work, D>(&db).await;
     let whats = ["permanent", "hold", "dead", "wait", "later"];
-    let jobs: Vec<_> = whats.iter().zip(0..).map(|(what, no)| Work::new(no, what)).collect();
+    let jobs: Vec<_> = whats
+        .iter()
+        .zip(0..)
+        .map(|(what, no)| Work::new(no, what))
+        .collect();
     queue.enqueue_many(&jobs).await.unwrap();
     let worker = queue.worker(async |job: Leased<Work, D::Backend>| -> JobResult {
         let wrong = || "x".parse::<u8>();
@@ -85,7 +107,13 @@ pub async fn verdicts_lead_where_they_say<D: TestDatabase>(db: D) {
     let rows = db.rows(Work::schema()).await;
     let ends: Vec<_> = rows
         .iter()
-        .map(|row| (row.status, row.attempt_no, row.last_error.as_deref().unwrap()))
+        .map(|row| {
+            (
+                row.status,
+                row.attempt_no,
+                row.last_error.as_deref().unwrap(),
+            )
+        })
         .collect();
     let digit = "invalid digit found in string";
     assert_eq!(
@@ -104,17 +132,23 @@ pub async fn snoozing_costs_no_attempt<D: TestDatabase>(db: D) {
     let (queue, _flow) = queue::<Work, D>(&db).await;
     queue.enqueue(&Work::new(1, "")).await.unwrap();
     let log = Log::default();
-    let worker = queue.worker_with(log.clone(), async |job: Leased<Work, D::Backend>, log: Log| {
-        log.attempt(&job);
-        match log.attempts().len() {
-            ..=9 => Outcome::snooze(Duration::from_millis(1)),
-            _ => Outcome::Done,
-        }
-    });
+    let worker = queue.worker_with(
+        log.clone(),
+        async |job: Leased<Work, D::Backend>, log: Log| {
+            log.attempt(&job);
+            match log.attempts().len() {
+                ..=9 => Outcome::snooze(Duration::from_millis(1)),
+                _ => Outcome::Done,
+            }
+        },
+    );
     worker.run_until_idle().await.unwrap();
     let row = only_row(&db).await;
     assert_eq!(log.attempts().len(), 10);
-    assert_eq!((row.status, row.attempt_no, row.lease_seq), (Status::Success, 1, 10));
+    assert_eq!(
+        (row.status, row.attempt_no, row.lease_seq),
+        (Status::Success, 1, 10)
+    );
 }
 
 pub async fn payload_that_no_longer_decodes_is_held_as_it_is<D: TestDatabase>(db: D) {
@@ -146,15 +180,18 @@ pub async fn finish_in_a_handlers_transaction_is_the_only_finish<D: TestDatabase
     queue.enqueue_many(&Work::numbered(20)).await.unwrap();
     let db = std::sync::Arc::new(db);
     let state = (queue.backend().clone(), std::sync::Arc::clone(&db));
-    let worker = queue.worker_with(state, async |job: Leased<Work, D::Backend>, (backend, db)| -> JobResult {
-        let db: std::sync::Arc<D> = db;
-        let backend: D::Backend = backend;
-        let mut tx = backend.begin().await?;
-        db.note(&mut tx).await;
-        let done = job.finish_in(&mut tx).await?;
-        backend.commit(tx).await?;
-        Ok(done)
-    });
+    let worker = queue.worker_with(
+        state,
+        async |job: Leased<Work, D::Backend>, (backend, db)| -> JobResult {
+            let db: std::sync::Arc<D> = db;
+            let backend: D::Backend = backend;
+            let mut tx = backend.begin().await?;
+            db.note(&mut tx).await;
+            let done = job.finish_in(&mut tx).await?;
+            backend.commit(tx).await?;
+            Ok(done)
+        },
+    );
     let summary = worker.concurrency(2).run_until_idle().await.unwrap();
     assert_eq!((summary.success_count, summary.lost_count), (20, 0));
     assert_eq!(db.notes().await, 20);
@@ -166,20 +203,27 @@ pub async fn finish_in_without_a_commit_finishes_nothing<D: TestDatabase>(db: D)
     let id = queue.enqueue(&Work::new(1, "")).await.unwrap().id;
     let stop = tokio_util::sync::CancellationToken::new();
     let state = (queue.backend().clone(), stop.clone());
-    let worker = queue.worker_with(state, async |job: Leased<Work, D::Backend>, (backend, stop)| {
-        let backend: D::Backend = backend;
-        let stop: tokio_util::sync::CancellationToken = stop;
-        let mut tx = backend.begin().await?;
-        let done = job.finish_in(&mut tx).await?;
-        backend.rollback(tx).await?;
-        stop.cancel();
-        JobResult::Ok(done)
-    });
+    let worker = queue.worker_with(
+        state,
+        async |job: Leased<Work, D::Backend>, (backend, stop)| {
+            let backend: D::Backend = backend;
+            let stop: tokio_util::sync::CancellationToken = stop;
+            let mut tx = backend.begin().await?;
+            let done = job.finish_in(&mut tx).await?;
+            backend.rollback(tx).await?;
+            stop.cancel();
+            JobResult::Ok(done)
+        },
+    );
     worker.run_until(stop.cancelled_owned()).await.unwrap();
     // Nobody says otherwise until the lease lapses: then it is a failed
     // attempt like any other.
     assert_eq!(db.row(Work::schema(), id).await.status, Status::Running);
     db.pass(Work::schema(), Duration::from_secs(3600)).await;
-    let lapsed = queue.backend().reap(retryjob::op::reap::Reap { limit: 10 }).await.unwrap();
+    let lapsed = queue
+        .backend()
+        .reap(retryjob::op::reap::Reap { limit: 10 })
+        .await
+        .unwrap();
     assert_eq!(lapsed.finishes.len(), 1);
 }

@@ -13,7 +13,12 @@ use crate::TestDatabase;
 
 /// A job whose lease is short, as leases in tests go.
 #[derive(Debug, RetryJob)]
-#[retry_job(table = "short", shards = 2, lease = "800ms", retry(fixed = "1ms", max_attempts = 5))]
+#[retry_job(
+    table = "short",
+    shards = 2,
+    lease = "800ms",
+    retry(fixed = "1ms", max_attempts = 5)
+)]
 pub struct Short {
     #[job(unique)]
     no: u32,
@@ -24,16 +29,19 @@ pub async fn handler_that_outlives_its_lease_keeps_it<D: TestDatabase>(db: D) {
     let jobs: Vec<_> = (0..2).map(|no| Short { no }).collect();
     queue.enqueue_many(&jobs).await.unwrap();
     let log = Log::default();
-    let worker = queue.worker_with(log.clone(), async |job: Leased<Short, D::Backend>, log: Log| {
-        log.attempt(&job);
-        let three_leases = 3 * Short::SCHEMA.lease;
-        if D::Backend::KEEPS_IN_THREAD {
-            // Both threads of the runtime are gone meanwhile.
-            std::thread::sleep(three_leases);
-        } else {
-            tokio::time::sleep(three_leases).await;
-        }
-    });
+    let worker = queue.worker_with(
+        log.clone(),
+        async |job: Leased<Short, D::Backend>, log: Log| {
+            log.attempt(&job);
+            let three_leases = 3 * Short::SCHEMA.lease;
+            if D::Backend::KEEPS_IN_THREAD {
+                // Both threads of the runtime are gone meanwhile.
+                std::thread::sleep(three_leases);
+            } else {
+                tokio::time::sleep(three_leases).await;
+            }
+        },
+    );
     let summary = worker.run_until_idle().await.unwrap();
     assert_eq!((summary.success_count, summary.lost_count), (2, 0));
     assert_eq!(log.attempts().iter().map(|(_, seq)| *seq).max(), Some(1));
@@ -45,13 +53,20 @@ pub async fn handler_whose_lease_is_lost_is_stopped_and_told<D: TestDatabase>(db
     let id = queue.enqueue(&Short { no: 1 }).await.unwrap().id;
     let started = Arc::new(Notify::new());
     let state = Arc::clone(&started);
-    let worker = queue.worker_with(state, async |job: Leased<Short, D::Backend>, started: Arc<Notify>| {
-        if job.attempt_no() == 1 {
-            started.notify_one();
-            std::future::pending::<()>().await;
-        }
-    });
-    let running = tokio::spawn(worker.reap_every(Duration::from_millis(50)).run_until_idle());
+    let worker = queue.worker_with(
+        state,
+        async |job: Leased<Short, D::Backend>, started: Arc<Notify>| {
+            if job.attempt_no() == 1 {
+                started.notify_one();
+                std::future::pending::<()>().await;
+            }
+        },
+    );
+    let running = tokio::spawn(
+        worker
+            .reap_every(Duration::from_millis(50))
+            .run_until_idle(),
+    );
     started.notified().await;
     // By the database's clock the lease has lapsed long ago.
     db.pass(Short::schema(), Duration::from_secs(60)).await;
@@ -63,7 +78,10 @@ pub async fn handler_whose_lease_is_lost_is_stopped_and_told<D: TestDatabase>(db
     }
     assert!(has_told);
     let row = db.row(Short::schema(), id).await;
-    assert_eq!((row.status, row.attempt_no, row.lease_seq), (Status::Success, 2, 2));
+    assert_eq!(
+        (row.status, row.attempt_no, row.lease_seq),
+        (Status::Success, 2, 2)
+    );
 }
 
 pub async fn jobs_of_a_dead_worker_are_reaped_and_run_again<D: TestDatabase>(db: D) {

@@ -15,9 +15,12 @@ pub async fn every_job_runs_once_and_the_worker_stops_when_idle<D: TestDatabase>
     let (queue, _flow) = queue::<Work, D>(&db).await;
     queue.enqueue_many(&Work::numbered(300)).await.unwrap();
     let log = Log::default();
-    let worker = queue.worker_with(log.clone(), async |job: Leased<Work, D::Backend>, log: Log| {
-        log.attempt(&job);
-    });
+    let worker = queue.worker_with(
+        log.clone(),
+        async |job: Leased<Work, D::Backend>, log: Log| {
+            log.attempt(&job);
+        },
+    );
     let summary = worker.run_until_idle().await.unwrap();
     let attempts = log.attempts();
     assert_eq!(attempts.len(), 300);
@@ -33,16 +36,24 @@ pub async fn workers_share_the_jobs_and_run_none_twice<D: TestDatabase>(db: D) {
     let log = Log::default();
     let mut workers = tokio::task::JoinSet::new();
     for _ in 0..4 {
-        let worker = queue.worker_with(log.clone(), async |job: Leased<Work, D::Backend>, log: Log| {
-            log.attempt(&job);
-            tokio::task::yield_now().await;
-        });
+        let worker = queue.worker_with(
+            log.clone(),
+            async |job: Leased<Work, D::Backend>, log: Log| {
+                log.attempt(&job);
+                tokio::task::yield_now().await;
+            },
+        );
         workers.spawn(worker.pollers(2).concurrency(8).run_until_idle());
     }
     for summary in workers.join_all().await {
         assert_eq!(summary.unwrap().lost_count, 0);
     }
-    let expected: Vec<_> = db.rows(Work::schema()).await.iter().map(|row| (row.id, 1)).collect();
+    let expected: Vec<_> = db
+        .rows(Work::schema())
+        .await
+        .iter()
+        .map(|row| (row.id, 1))
+        .collect();
     assert_eq!(log.attempts(), expected);
 }
 
@@ -54,12 +65,15 @@ pub async fn no_more_handlers_run_at_once_than_asked_for<D: TestDatabase>(db: D)
     // hang.
     let barrier = Arc::new(Barrier::new(3));
     let state = (log.clone(), barrier);
-    let worker = queue.worker_with(state, async |_: Leased<Work, D::Backend>, (log, barrier)| {
-        let _: &(Log, Arc<Barrier>) = &(log.clone(), Arc::clone(&barrier));
-        log.enter();
-        barrier.wait().await;
-        log.leave();
-    });
+    let worker = queue.worker_with(
+        state,
+        async |_: Leased<Work, D::Backend>, (log, barrier)| {
+            let _: &(Log, Arc<Barrier>) = &(log.clone(), Arc::clone(&barrier));
+            log.enter();
+            barrier.wait().await;
+            log.leave();
+        },
+    );
     worker.concurrency(3).run_until_idle().await.unwrap();
     assert_eq!(log.running_max(), 3);
 }
@@ -72,11 +86,18 @@ pub async fn retried_jobs_do_not_keep_fresh_ones_waiting<D: TestDatabase>(db: D)
     queue.enqueue_many(&failing).await.unwrap();
     let fresh: Vec<_> = (100..140).map(|no| Work::new(no, "")).collect();
     queue.enqueue_many(&fresh).await.unwrap();
-    let worker = queue.worker(async |job: Leased<Work, D::Backend>| match job.what.as_str() {
-        "fail" => Outcome::retry("again"),
-        _ => Outcome::Done,
-    });
-    worker.concurrency(4).prefetch(4).run_until_idle().await.unwrap();
+    let worker = queue.worker(
+        async |job: Leased<Work, D::Backend>| match job.what.as_str() {
+            "fail" => Outcome::retry("again"),
+            _ => Outcome::Done,
+        },
+    );
+    worker
+        .concurrency(4)
+        .prefetch(4)
+        .run_until_idle()
+        .await
+        .unwrap();
     let counts = queue.counts().await.unwrap();
     assert_eq!(counts.of(Status::Success), 40);
     assert_eq!(counts.of(Status::Dead), 40);
@@ -86,10 +107,12 @@ pub async fn events_tell_each_transition_in_order<D: TestDatabase>(db: D) {
     let (queue, _flow) = queue::<Work, D>(&db).await;
     let mut events = queue.events();
     let id = queue.enqueue(&Work::new(1, "")).await.unwrap().id;
-    let worker = queue.worker(async |job: Leased<Work, D::Backend>| match job.attempt_no() {
-        1 => Outcome::retry("too early"),
-        _ => Outcome::Done,
-    });
+    let worker = queue.worker(
+        async |job: Leased<Work, D::Backend>| match job.attempt_no() {
+            1 => Outcome::retry("too early"),
+            _ => Outcome::Done,
+        },
+    );
     worker.run_until_idle().await.unwrap();
     queue.requeue(&[id]).await.unwrap();
     queue.cancel(&[id], "by hand").await.unwrap();

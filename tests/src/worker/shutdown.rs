@@ -14,11 +14,14 @@ pub async fn shutdown_lets_handlers_finish_and_gives_back_the_rest<D: TestDataba
     queue.enqueue_many(&Work::numbered(10)).await.unwrap();
     let shutdown = CancellationToken::new();
     let state = shutdown.clone();
-    let worker = queue.worker_with(state, async |_: Leased<Work, D::Backend>, shutdown: CancellationToken| {
-        // The first handler asks for the shutdown that it then survives.
-        shutdown.cancel();
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    });
+    let worker = queue.worker_with(
+        state,
+        async |_: Leased<Work, D::Backend>, shutdown: CancellationToken| {
+            // The first handler asks for the shutdown that it then survives.
+            shutdown.cancel();
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        },
+    );
     let worker = worker.concurrency(2).prefetch(8);
     let summary = worker.run_until(shutdown.cancelled_owned()).await.unwrap();
     assert_eq!((summary.lost_count, summary.failure_count), (0, 0));
@@ -38,10 +41,13 @@ pub async fn shutdown_drops_handlers_that_take_too_long<D: TestDatabase>(db: D) 
     let id = queue.enqueue(&Work::new(1, "")).await.unwrap().id;
     let shutdown = CancellationToken::new();
     let state = shutdown.clone();
-    let worker = queue.worker_with(state, async |_: Leased<Work, D::Backend>, shutdown: CancellationToken| {
-        shutdown.cancel();
-        std::future::pending::<()>().await;
-    });
+    let worker = queue.worker_with(
+        state,
+        async |_: Leased<Work, D::Backend>, shutdown: CancellationToken| {
+            shutdown.cancel();
+            std::future::pending::<()>().await;
+        },
+    );
     let worker = worker.drain_for(Duration::from_millis(20));
     worker.run_until(shutdown.cancelled_owned()).await.unwrap();
     let row = db.row(Work::schema(), id).await;
@@ -53,10 +59,13 @@ pub async fn a_dropped_worker_leaves_no_job_behind<D: TestDatabase>(db: D) {
     let id = queue.enqueue(&Work::new(1, "")).await.unwrap().id;
     let started = Arc::new(Notify::new());
     let state = Arc::clone(&started);
-    let worker = queue.worker_with(state, async |_: Leased<Work, D::Backend>, started: Arc<Notify>| {
-        started.notify_one();
-        std::future::pending::<()>().await;
-    });
+    let worker = queue.worker_with(
+        state,
+        async |_: Leased<Work, D::Backend>, started: Arc<Notify>| {
+            started.notify_one();
+            std::future::pending::<()>().await;
+        },
+    );
     let mut events = queue.events();
     let running = tokio::spawn(worker.run_until(std::future::pending()));
     started.notified().await;
