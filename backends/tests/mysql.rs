@@ -1,6 +1,7 @@
 //! What only MySQL and MariaDB can get wrong, on real servers.
 //!
 //! Needs `eval "$(tests/servers env)"`.
+#![allow(clippy::unwrap_used, reason = "a panic is a failed test")]
 #![cfg(all(feature = "mysql8", feature = "mysql57"))]
 
 mod common;

@@ -1,4 +1,5 @@
 //! Runs the example as a user would, and compares what it prints.
+#![allow(clippy::unwrap_used, reason = "a panic is a failed test")]
 
 use std::{
     path::Path,

@@ -1,4 +1,5 @@
 //! Nothing is sent besides the catalogue: compared with the servers' own log.
+#![allow(clippy::unwrap_used, reason = "a panic is a failed test")]
 
 use std::{collections::BTreeSet, time::Duration};
 

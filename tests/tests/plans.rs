@@ -1,5 +1,6 @@
 //! How each server runs the statements, on 100,000 rows: by the expected index,
 //! without a sort and without a temporary table.
+#![allow(clippy::unwrap_used, reason = "a panic is a failed test")]
 
 use std::collections::HashMap;
 

@@ -1,4 +1,5 @@
 //! What the README says, held against what is there.
+#![allow(clippy::unwrap_used, reason = "a panic is a failed test")]
 
 use std::{collections::BTreeMap, fs, path::Path};
 

@@ -1,5 +1,6 @@
 //! Every statement of three job types on every backend, as snapshots, and the
 //! generated files in `docs/sql`.
+#![allow(clippy::unwrap_used, reason = "a panic is a failed test")]
 
 use std::{fs, path::Path, sync::Arc};
 
