@@ -97,7 +97,8 @@ async fn no_statement_reads_the_whole_table_or_sorts() {
     backend.install().await.unwrap();
     let mut scans = Vec::new();
     for (name, statement) in backend.catalogue().statements() {
-        if name.starts_with("insert") {
+        // These read no table.
+        if name.starts_with("insert") || name == "clock" {
             continue;
         }
         let sql = format!("EXPLAIN QUERY PLAN {}", statement.sql());
