@@ -3,6 +3,7 @@
 pub mod ending;
 pub mod lease;
 pub mod running;
+pub mod samples;
 pub mod shutdown;
 
 use std::{
@@ -149,6 +150,11 @@ macro_rules! worker_conformance {
                     handler_that_outlives_its_lease_keeps_it,
                     handler_whose_lease_is_lost_is_stopped_and_told,
                     jobs_of_a_dead_worker_are_reaped_and_run_again,
+                }
+                samples {
+                    a_job_with_payload_column_and_hashed_shard_comes_back_whole,
+                    a_job_of_columns_alone_moves_to_its_history,
+                    a_job_that_is_deleted_when_done_leaves_nothing,
                 }
                 shutdown {
                     shutdown_lets_handlers_finish_and_gives_back_the_rest,
