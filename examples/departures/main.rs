@@ -47,7 +47,7 @@ const ENQUEUE_ROWS: usize = 2000;
 #[command(name = "departures")]
 struct Options {
     /// Where the jobs are kept: sqlite://FILE or mysql://USER:PASSWORD@HOST/DATABASE
-    #[arg(long, default_value = "sqlite://target/departures.sqlite")]
+    #[arg(long, default_value = "sqlite://departures.sqlite")]
     url: String,
     /// The backend; by default the server is asked what it can do
     #[arg(long)]
