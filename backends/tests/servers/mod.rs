@@ -53,11 +53,17 @@ impl Database {
     pub(crate) async fn kill_connections(&self) {
         let mut connection = MySqlConnection::connect(&self.server).await.unwrap();
         let ids = "SELECT CAST(ID AS SIGNED) FROM information_schema.PROCESSLIST WHERE DB = ?";
-        let ids: Vec<i64> = sqlx::query_scalar(ids)
-            .bind(&self.name)
-            .fetch_all(&mut connection)
-            .await
-            .unwrap();
+        // MySQL can't show the list while a statement with bytes in its text is
+        // under way on some connection (error 3854), so it is asked again.
+        let mut tries = 0;
+        let ids: Vec<i64> = loop {
+            tries += 1;
+            let asked = sqlx::query_scalar(ids).bind(&self.name);
+            match asked.fetch_all(&mut connection).await {
+                Ok(ids) => break ids,
+                Err(error) => assert!(tries < 200, "{error}"),
+            }
+        };
         for id in ids {
             // It may have ended by itself.
             let kill = sqlx::raw_sql(AssertSqlSafe(format!("KILL {id}")));
