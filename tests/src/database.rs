@@ -22,6 +22,9 @@ pub trait TestDatabase: Sized + Send + Sync + 'static {
     /// URLs that this backend has to refuse.
     const BAD_URLS: &'static [&'static str];
 
+    /// Whether its clock moves of itself.
+    const CLOCK_RUNS: bool = true;
+
     fn create() -> impl Future<Output = Self> + Send;
 
     /// The backend under test, on this database.

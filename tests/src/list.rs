@@ -67,6 +67,7 @@ macro_rules! conformance {
                 finish_moves_each_job_where_its_outcome_says,
                 finish_of_many_writes_all_but_the_lost,
                 finish_twice_is_no_error,
+                finishes_of_one_job_in_one_call_are_judged_by_their_leases,
                 finish_after_the_lease_lapsed_is_refused,
                 finish_by_an_older_lease_is_refused,
                 finish_by_another_owner_is_refused,

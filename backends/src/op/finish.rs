@@ -19,35 +19,43 @@ use crate::{
 /// does so in this order.
 pub(crate) struct FinishAll<'a> {
     schema: &'a JobSchema,
-    successes: Vec<Finish>,
-    others: Vec<Finish>,
-    /// Finishes of a job that has another in the same call.
-    doubled: Vec<u64>,
+    rounds: Vec<Round>,
     /// Whether successes are written one by one.
     is_careful: bool,
+}
+
+/// Finishes of different jobs: a statement tells its rows apart by their ids.
+#[derive(Default)]
+struct Round {
+    seen: HashSet<u64>,
+    successes: Vec<Finish>,
+    others: Vec<Finish>,
 }
 
 impl<'a> FinishAll<'a> {
     pub(crate) fn new(schema: &'a JobSchema, mut finishes: Vec<Finish>) -> Self {
         finishes.sort_by_key(|finish| finish.lease.id);
-        let mut seen = HashSet::with_capacity(finishes.len());
-        let (first, doubled): (Vec<_>, Vec<_>) = finishes
-            .into_iter()
-            .partition(|finish| seen.insert(finish.lease.id));
-        let (successes, others) = first
-            .into_iter()
-            .partition(|finish| finish.ending == Ending::Success);
+        let mut rounds = vec![Round::default()];
+        for finish in finishes {
+            // A job comes twice when a late attempt ends beside the next one:
+            // each is judged by its own lease.
+            let is_free = |round: &Round| !round.seen.contains(&finish.lease.id);
+            let at = rounds.iter().position(is_free).unwrap_or(rounds.len());
+            if at == rounds.len() {
+                rounds.push(Round::default());
+            }
+            rounds[at].push(finish);
+        }
         Self {
             schema,
-            successes,
-            others,
-            doubled: doubled.iter().map(|finish| finish.lease.id).collect(),
+            rounds,
             is_careful: false,
         }
     }
 
     async fn succeed<S: Session>(
         &mut self,
+        round: usize,
         session: &mut S,
         catalogue: &Catalogue,
         is_unsure: bool,
@@ -58,7 +66,7 @@ impl<'a> FinishAll<'a> {
             false => catalogue.succeed.len_max(),
         };
         let mut lost = Vec::new();
-        for chunk in self.successes.chunks(len_max) {
+        for chunk in self.rounds[round].successes.chunks(len_max) {
             let value = |bind: Bind| lease_value(&entry(chunk, bind.entry).lease, bind.slot);
             let done = write_list(session, &catalogue.succeed, chunk.len(), value).await?;
             if done.matched == chunk.len() as u64 {
@@ -97,23 +105,47 @@ impl Operation for FinishAll<'_> {
         catalogue: &Catalogue,
         is_unsure: bool,
     ) -> Result<Finished, Fault> {
-        let mut lost = self.doubled.clone();
-        lost.extend(self.succeed(session, catalogue, is_unsure).await?);
-        for chunk in self.others.chunks(catalogue.settle.len_max()) {
-            let settled: Vec<Settled> = chunk.iter().map(Finish::settled).collect();
-            let value = |bind: Bind| settle_value(chunk, &settled, bind);
-            let done = write_list(session, &catalogue.settle, chunk.len(), value).await?;
-            if done.matched < chunk.len() as u64 {
-                let rows = outcomes(session, catalogue, chunk).await?;
-                let is_late = |finish: &&Finish| {
-                    let row = rows.get(&finish.lease.id);
-                    !row.is_some_and(|row| row.is_of(finish))
-                };
-                lost.extend(chunk.iter().filter(is_late).map(|finish| finish.lease.id));
-            }
+        let mut lost = Vec::new();
+        for round in 0..self.rounds.len() {
+            let late = self.succeed(round, session, catalogue, is_unsure).await?;
+            lost.extend(late);
+            lost.extend(settle(session, catalogue, &self.rounds[round].others).await?);
         }
         Ok(Finished { lost })
     }
+}
+
+impl Round {
+    fn push(&mut self, finish: Finish) {
+        self.seen.insert(finish.lease.id);
+        match finish.ending {
+            Ending::Success => self.successes.push(finish),
+            Ending::Failed { .. } | Ending::GiveBack { .. } => self.others.push(finish),
+        }
+    }
+}
+
+/// Writes outcomes other than success; the ids of those that came too late.
+async fn settle<S: Session>(
+    session: &mut S,
+    catalogue: &Catalogue,
+    finishes: &[Finish],
+) -> Result<Vec<u64>, Fault> {
+    let mut lost = Vec::new();
+    for chunk in finishes.chunks(catalogue.settle.len_max()) {
+        let settled: Vec<Settled> = chunk.iter().map(Finish::settled).collect();
+        let value = |bind: Bind| settle_value(chunk, &settled, bind);
+        let done = write_list(session, &catalogue.settle, chunk.len(), value).await?;
+        if done.matched < chunk.len() as u64 {
+            let rows = outcomes(session, catalogue, chunk).await?;
+            let is_late = |finish: &&Finish| {
+                let row = rows.get(&finish.lease.id);
+                !row.is_some_and(|row| row.is_of(finish))
+            };
+            lost.extend(chunk.iter().filter(is_late).map(|finish| finish.lease.id));
+        }
+    }
+    Ok(lost)
 }
 
 fn ids(finishes: &[Finish]) -> Vec<u64> {

@@ -65,6 +65,8 @@ impl Operation for LookLapsed {
 /// Ends attempts whose lease is still lapsed, in the order of their ids.
 pub(crate) struct TakeBack {
     finishes: Vec<Finish>,
+    /// Whether they are written one by one.
+    is_careful: bool,
 }
 
 impl TakeBack {
@@ -75,7 +77,10 @@ impl TakeBack {
             .collect();
         finishes.sort_by_key(|finish| finish.lease.id);
         finishes.dedup_by_key(|finish| finish.lease.id);
-        Self { finishes }
+        Self {
+            finishes,
+            is_careful: false,
+        }
     }
 }
 
@@ -87,16 +92,29 @@ impl Operation for TakeBack {
         &mut self,
         session: &mut S,
         catalogue: &Catalogue,
-        _is_unsure: bool,
+        is_unsure: bool,
     ) -> Result<Vec<Finish>, Fault> {
+        let len_max = match self.is_careful {
+            true => 1,
+            false => catalogue.settle_lapsed.len_max(),
+        };
         let mut ended = Vec::with_capacity(self.finishes.len());
-        for chunk in self.finishes.chunks(catalogue.settle_lapsed.len_max()) {
+        for chunk in self.finishes.chunks(len_max) {
             let settled: Vec<Settled> = chunk.iter().map(Finish::settled).collect();
             let value = |bind: Bind| settle_value(chunk, &settled, bind);
             let done = write_list(session, &catalogue.settle_lapsed, chunk.len(), value).await?;
             if done.matched == chunk.len() as u64 {
                 ended.extend_from_slice(chunk);
                 continue;
+            }
+            if !is_unsure && done.matched == 0 {
+                continue;
+            }
+            if !is_unsure && chunk.len() > 1 {
+                // Which of them this ended and which another reaper ended
+                // before can't be told afterwards: the rows look the same.
+                self.is_careful = true;
+                return Err(Fault::Again);
             }
             let rows = outcomes(session, catalogue, chunk).await?;
             let is_reaped = |finish: &&Finish| {

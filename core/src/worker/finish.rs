@@ -24,17 +24,35 @@ pub(super) async fn finish_loop<J: RetryJob, B: Backend>(
     shared: Arc<Shared<J, B>>,
     mut finishes: mpsc::Receiver<Finish>,
 ) {
-    while let Some(first) = finishes.recv().await {
+    let mut next = None;
+    loop {
+        let first = match next.take() {
+            Some(finish) => finish,
+            None => match finishes.recv().await {
+                Some(finish) => finish,
+                None => return,
+            },
+        };
         let mut batch = vec![first];
         let deadline = Instant::now() + FINISH_LINGER;
         while batch.len() < FINISH_BATCH_MAX {
             match tokio::time::timeout_at(deadline, finishes.recv()).await {
+                // A late attempt beside the next one of the same job: answers
+                // name jobs, so each goes into a batch of its own.
+                Ok(Some(finish)) if is_in(&batch, &finish) => {
+                    next = Some(finish);
+                    break;
+                }
                 Ok(Some(finish)) => batch.push(finish),
                 Ok(None) | Err(_) => break,
             }
         }
         write(&shared, batch).await;
     }
+}
+
+fn is_in(batch: &[Finish], finish: &Finish) -> bool {
+    batch.iter().any(|other| other.lease.id == finish.lease.id)
 }
 
 async fn write<J: RetryJob, B: Backend>(shared: &Shared<J, B>, batch: Vec<Finish>) {

@@ -101,9 +101,6 @@ pub async fn job_to_run_now_is_claimed_at_once_at_any_fraction_of_a_second<D: Te
 pub async fn job_is_claimed_from_its_microsecond_on_and_not_before<D: TestDatabase>(db: D) {
     const STEP: Duration = Duration::from_micros(1);
     let backend = db.installed(&JOB).await;
-    let first = now(&backend).await;
-    tokio::time::sleep(Duration::from_millis(20)).await;
-    let stands_still = now(&backend).await == first;
     for _ in 0..5 {
         let due_at = now(&backend).await.plus(Duration::from_millis(15));
         let id = enqueue_one(&backend, at(due_at, 0)).await;
@@ -120,7 +117,7 @@ pub async fn job_is_claimed_from_its_microsecond_on_and_not_before<D: TestDataba
             }
             // A clock that stands still is brought to the instant before and
             // then on, a microsecond at a time; one that runs is left alone.
-            if stands_still {
+            if !D::CLOCK_RUNS {
                 let left = due_at.since(after).saturating_sub(STEP * 2);
                 db.pass(&JOB, left.max(STEP)).await;
             }

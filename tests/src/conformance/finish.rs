@@ -207,6 +207,33 @@ pub async fn finish_twice_is_no_error<D: TestDatabase>(db: D) {
     }
 }
 
+/// A job comes twice in one call: as a repeat, with another outcome, and with
+/// the lease that it had before.
+pub async fn finishes_of_one_job_in_one_call_are_judged_by_their_leases<D: TestDatabase>(db: D) {
+    let backend = db.installed(&JOB).await;
+    let old = running(&backend, job(1)).await;
+    db.pass(&JOB, LEASE + MARGIN).await;
+    backend.reap(Reap { limit: 9 }).await.unwrap();
+    db.pass(&JOB, BACKOFF).await;
+    let new = claim(&backend, Lane::Retry).await.remove(0);
+    let retry = Decision::Retry(DELAY);
+    let call = vec![
+        failed(&old, Decision::Dead),
+        failed(&new, retry),
+        succeeded(&old),
+        failed(&new, retry),
+        failed(&new, Decision::Hold),
+    ];
+    let lost = backend.finish(call).await.unwrap().lost;
+    assert_eq!(
+        lost, [new.lease.id; 3],
+        "all but the outcome and its repeat"
+    );
+    let row = db.row(&JOB, new.lease.id).await;
+    assert_eq!((row.status, row.attempt_no), (Status::Retry, 2));
+    assert_eq!(row.next_attempt_at, row.updated_at.plus(DELAY));
+}
+
 /// A finish that comes too late: it is told so, and nothing changes.
 async fn is_lost<D: TestDatabase>(db: &D, backend: &D::Backend, late: Finish) {
     let before = db.rows(&JOB).await;

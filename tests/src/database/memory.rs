@@ -20,6 +20,8 @@ impl TestDatabase for InMemory {
 
     const BAD_URLS: &'static [&'static str] = &["", "memory", "sqlite:x", "mysql://localhost/x"];
 
+    const CLOCK_RUNS: bool = false;
+
     async fn create() -> Self {
         // The tables of the job types under test are not there yet.
         Self(Memory::new(&NOTE))
