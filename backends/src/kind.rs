@@ -51,6 +51,9 @@ pub(crate) trait Kind: Sized + Send + Sync + 'static {
         schema: &JobSchema,
     ) -> impl Future<Output = Result<Option<Found>, Fault>> + Send;
 
+    /// What every new connection sends before the first statement.
+    fn session_statements() -> Vec<&'static str>;
+
     /// Claims due jobs.
     fn claim(store: &Store<Self>, claim: Claim) -> impl Future<Output = Result<Claimed>> + Send;
 }

@@ -54,6 +54,12 @@ macro_rules! backend {
                 self.0.catalogue()
             }
 
+            /// What every new connection sends before the first statement.
+            #[must_use]
+            pub fn session_statements() -> Vec<&'static str> {
+                <$kind as $crate::kind::Kind>::session_statements()
+            }
+
             /// Every statement of a job type, without a connection.
             #[must_use]
             pub fn statements(

@@ -110,8 +110,7 @@ async fn check_log<B: Backend>(
     }
 }
 
-// One after the other: the log is one for the whole server, and switched on
-// and off by each.
+// One test per server: a server has one log, switched on and off as a whole.
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn mysql_8_was_sent_nothing_besides_the_catalogue() {

@@ -101,15 +101,12 @@ async fn plan(
     (of("key"), of("Extra"))
 }
 
-async fn check_plans<B: Backend>(server: ServerUnderTest, catalogue: &Catalogue) {
-    let name = format!("retryjob_plans_{}", std::process::id());
+/// A database of its own with the 100,000 rows; its name, and a connection.
+async fn filled<B: Backend>(server: ServerUnderTest, purpose: &str) -> (String, MySqlConnection) {
+    let name = format!("retryjob_{purpose}_{}", std::process::id());
     let url = server.database(&name).await;
-    B::connect(&url, BillingJob::schema())
-        .await
-        .unwrap()
-        .install()
-        .await
-        .unwrap();
+    let backend = B::connect(&url, BillingJob::schema()).await.unwrap();
+    backend.install().await.unwrap();
     let mut connection = server.connection().await;
     for sql in [
         format!("USE {name}"),
@@ -120,6 +117,11 @@ async fn check_plans<B: Backend>(server: ServerUnderTest, catalogue: &Catalogue)
     ] {
         sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await.unwrap();
     }
+    (name, connection)
+}
+
+async fn check_plans<B: Backend>(server: ServerUnderTest, catalogue: &Catalogue) {
+    let (name, mut connection) = filled::<B>(server, "plans").await;
     let mut wrong = Vec::new();
     let mut checked = 0;
     for (name, statement) in catalogue.statements() {
@@ -176,20 +178,7 @@ async fn due_heads_are_a_loose_index_scan() {
             Mysql8::statements(BillingJob::schema()),
         ),
     ] {
-        let name = format!("retryjob_heads_{}", std::process::id());
-        let url = server.database(&name).await;
-        let backend = Mysql57::connect(&url, BillingJob::schema()).await.unwrap();
-        backend.install().await.unwrap();
-        let mut connection = server.connection().await;
-        for sql in [
-            format!("USE {name}"),
-            "CREATE TABLE digit (d INT) SELECT 0 AS d UNION SELECT 1 UNION SELECT 2 UNION SELECT 3 UNION SELECT 4 \
-             UNION SELECT 5 UNION SELECT 6 UNION SELECT 7 UNION SELECT 8 UNION SELECT 9".into(),
-            FILL_MYSQL.into(),
-            "ANALYZE TABLE billing_job".into(),
-        ] {
-            sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await.unwrap();
-        }
+        let (name, mut connection) = filled::<Mysql57>(server, "heads").await;
         let sql = spelled_out(&catalogue.heads.fresh);
         let (_, remarks) = plan(&mut connection, server, &sql).await;
         server.drop_database(&name).await;

@@ -48,6 +48,10 @@ impl Kind for WithoutSkipLocked {
         inspect(session, want, schema).await
     }
 
+    fn session_statements() -> Vec<&'static str> {
+        connect::session_statements()
+    }
+
     async fn claim(store: &Store<Self>, claim: Claim) -> Result<Claimed> {
         claim::claim(store, claim).await
     }
@@ -60,12 +64,4 @@ crate::surface::backend! {
     /// as they were read. Nodes that read the same shard take each other's
     /// picks away, so each should have shards of its own.
     Mysql57, WithoutSkipLocked, MySql, sqlx::MySqlConnection
-}
-
-impl Mysql57 {
-    /// What every new connection sends before the first statement.
-    #[must_use]
-    pub fn session_statements() -> Vec<&'static str> {
-        connect::session_statements()
-    }
 }

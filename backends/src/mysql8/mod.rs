@@ -58,6 +58,10 @@ impl Kind for WithSkipLocked {
         inspect(session, want, schema).await
     }
 
+    fn session_statements() -> Vec<&'static str> {
+        connect::session_statements()
+    }
+
     async fn claim(store: &Store<Self>, claim: Claim) -> Result<Claimed> {
         claim::claim(store, claim).await
     }
@@ -72,12 +76,6 @@ crate::surface::backend! {
 }
 
 impl Mysql8 {
-    /// What every new connection sends before the first statement.
-    #[must_use]
-    pub fn session_statements() -> Vec<&'static str> {
-        connect::session_statements()
-    }
-
     /// What `connect` sends once, to learn whether the server has
     /// `SKIP LOCKED`.
     #[must_use]

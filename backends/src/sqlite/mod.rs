@@ -60,6 +60,10 @@ impl Kind for InFile {
         inspect::inspect(session, want).await
     }
 
+    fn session_statements() -> Vec<&'static str> {
+        connect::session_statements()
+    }
+
     async fn claim(store: &Store<Self>, claim: Claim) -> Result<Claimed> {
         claim::claim(store, claim).await
     }
@@ -72,12 +76,4 @@ crate::surface::backend! {
     /// others wait. Instants are whole microseconds in the table, and the
     /// clock ticks in milliseconds.
     Sqlite, InFile, sqlx::Sqlite, sqlx::SqliteConnection
-}
-
-impl Sqlite {
-    /// What every new connection sends before the first statement.
-    #[must_use]
-    pub fn session_statements() -> Vec<&'static str> {
-        connect::session_statements()
-    }
 }

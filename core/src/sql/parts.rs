@@ -62,13 +62,9 @@ impl Maker<'_> {
     /// The rows whose lease is the bound one: `(id, owner, fence)`, one per
     /// entry, each still running.
     pub(super) fn is_leased(&self, entries: usize) -> Cond {
+        let owner = |entry| col(self.names().lease_owner).eq(mark(Slot::Owner, entry));
         let leases = (0..entries).fold(Cond::any(), |any, entry| {
-            any.add(
-                Cond::all()
-                    .add(col(self.names().id).eq(mark(Slot::Id, entry)))
-                    .add(col(self.names().lease_seq).eq(mark(Slot::LeaseSeq, entry)))
-                    .add(col(self.names().lease_owner).eq(mark(Slot::Owner, entry))),
-            )
+            any.add(self.has_fence(entry).add(owner(entry)))
         });
         Cond::all()
             .add(self.filtered_status().eq(code(Status::Running)))
@@ -86,13 +82,13 @@ impl Maker<'_> {
 
     /// The rows as they were picked: `(id, fence)`, one per entry.
     pub(super) fn as_picked(&self, entries: usize) -> Cond {
-        (0..entries).fold(Cond::any(), |any, entry| {
-            any.add(
-                Cond::all()
-                    .add(col(self.names().id).eq(mark(Slot::Id, entry)))
-                    .add(col(self.names().lease_seq).eq(mark(Slot::LeaseSeq, entry))),
-            )
-        })
+        (0..entries).fold(Cond::any(), |any, entry| any.add(self.has_fence(entry)))
+    }
+
+    fn has_fence(&self, entry: usize) -> Cond {
+        Cond::all()
+            .add(col(self.names().id).eq(mark(Slot::Id, entry)))
+            .add(col(self.names().lease_seq).eq(mark(Slot::LeaseSeq, entry)))
     }
 
     pub(super) fn is_running(&self) -> Cond {

@@ -93,7 +93,8 @@ async fn claim_some<J: RetryJob, B: Backend>(
     let fresh = backend.due_heads(Lane::Fresh).await?;
     let retry = backend.due_heads(Lane::Retry).await?;
     let limit = hands.num_permits();
-    let fresh_limit = match (due(&fresh).is_empty(), due(&retry).is_empty()) {
+    let (fresh_due, retry_due) = (due(&fresh), due(&retry));
+    let fresh_limit = match (fresh_due.is_empty(), retry_due.is_empty()) {
         (false, false) => fresh_share(J::schema().lanes, *turn, limit),
         (_, true) => limit,
         (true, false) => 0,
@@ -103,9 +104,9 @@ async fn claim_some<J: RetryJob, B: Backend>(
     // What one lane leaves unused goes to the other, so the fresh lane is asked
     // again at the end if it filled its share.
     for (lane, heads, lane_limit) in [
-        (Lane::Fresh, due(&fresh), fresh_limit),
-        (Lane::Retry, due(&retry), limit),
-        (Lane::Fresh, due(&fresh), limit),
+        (Lane::Fresh, &fresh_due, fresh_limit),
+        (Lane::Retry, &retry_due, limit),
+        (Lane::Fresh, &fresh_due, limit),
     ] {
         let room = lane_limit.min(limit).saturating_sub(claimed);
         let is_exhausted = lane == Lane::Fresh && !fresh_has_more;
@@ -113,7 +114,7 @@ async fn claim_some<J: RetryJob, B: Backend>(
             continue;
         }
         let started = Instant::now();
-        let jobs = claim(shared, lane, heads, room).await?;
+        let jobs = claim(shared, lane, heads.clone(), room).await?;
         fresh_has_more &= lane != Lane::Fresh || jobs.len() == room;
         claimed += jobs.len();
         for job in jobs {
