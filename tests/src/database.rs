@@ -12,6 +12,8 @@ use retryjob_core::{
     op::{finish::Finish, reap::Lapsed},
 };
 
+use crate::history::Moved;
+
 /// A connection that the backend's transactions run on.
 pub type ConnectionOf<D> = <<D as TestDatabase>::Backend as Backend>::Connection;
 
@@ -90,6 +92,18 @@ pub trait SqlDatabase: TestDatabase {
 
     /// Runs a statement on a connection of its own.
     fn execute(&self, sql: &str) -> impl Future<Output = ()> + Send;
+
+    /// What a process of its own connects with.
+    fn url(&self) -> String;
+
+    /// Has every change of this table noted from now on.
+    fn watch(&self, schema: &'static JobSchema) -> impl Future<Output = ()> + Send;
+
+    /// What was noted.
+    fn moves(&self) -> impl Future<Output = Vec<Moved>> + Send;
+
+    /// The rows of a statement that selects two whole numbers.
+    fn pairs(&self, sql: &str) -> impl Future<Output = Vec<(u64, u64)>> + Send;
 }
 
 fn random_name() -> String {

@@ -18,6 +18,7 @@
 pub mod act;
 pub mod conformance;
 pub mod database;
+pub mod faults;
 pub mod history;
 pub mod inspect;
 pub mod jobs;

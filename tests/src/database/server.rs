@@ -16,6 +16,7 @@ use sqlx::{
 };
 
 use super::{SqlDatabase, TestDatabase};
+use crate::history::{Moved, moves};
 
 /// A server and the backend that it is tested with.
 pub trait Flavour: Send + Sync + 'static {
@@ -89,6 +90,34 @@ pub struct Server<F> {
 }
 
 impl<F: Flavour> Server<F> {
+    /// A database on a server of the test's own, by its URL without a database.
+    pub async fn create_on(server_url: String) -> Self {
+        let name = super::random_name();
+        let options: MySqlConnectOptions = server_url.parse().unwrap();
+        let mut connection = options.connect().await.unwrap();
+        let create = format!("CREATE DATABASE {name}");
+        let created = sqlx::query(AssertSqlSafe(create))
+            .execute(&mut connection)
+            .await;
+        created.unwrap();
+        connection.close().await.unwrap();
+
+        let options = options.database(&name);
+        let pool = MySqlPoolOptions::new()
+            .max_connections(3)
+            .connect_with(options)
+            .await;
+        let pool = pool.unwrap();
+        let notes = "CREATE TABLE caller_note (id INT AUTO_INCREMENT PRIMARY KEY)";
+        sqlx::query(notes).execute(&pool).await.unwrap();
+        Self {
+            name,
+            server_url,
+            pool,
+            flavour: PhantomData,
+        }
+    }
+
     /// Locks these rows until the transaction ends.
     pub async fn lock(
         &self,
@@ -129,35 +158,11 @@ impl<F: Flavour> TestDatabase for Server<F> {
                 F::URL_VARIABLE
             )
         });
-        let name = super::random_name();
-        let options: MySqlConnectOptions = server_url.parse().unwrap();
-        let mut connection = options.connect().await.unwrap();
-        let create = format!("CREATE DATABASE {name}");
-        let created = sqlx::query(AssertSqlSafe(create))
-            .execute(&mut connection)
-            .await;
-        created.unwrap();
-        connection.close().await.unwrap();
-
-        let options = options.database(&name);
-        let pool = MySqlPoolOptions::new()
-            .max_connections(3)
-            .connect_with(options)
-            .await;
-        let pool = pool.unwrap();
-        let notes = "CREATE TABLE caller_note (id INT AUTO_INCREMENT PRIMARY KEY)";
-        sqlx::query(notes).execute(&pool).await.unwrap();
-        Self {
-            name,
-            server_url,
-            pool,
-            flavour: PhantomData,
-        }
+        Self::create_on(server_url).await
     }
 
     async fn connect(&self, schema: &'static JobSchema) -> F::Backend {
-        let url = format!("{}/{}", self.server_url, self.name);
-        F::Backend::connect(&url, schema).await.unwrap()
+        F::Backend::connect(&self.url(), schema).await.unwrap()
     }
 
     async fn rows(&self, schema: &'static JobSchema) -> Vec<JobRow> {
@@ -254,6 +259,28 @@ impl<F: Flavour> SqlDatabase for Server<F> {
     async fn execute(&self, sql: &str) {
         let sql = AssertSqlSafe(sql.to_owned());
         sqlx::query(sql).execute(&self.pool).await.unwrap();
+    }
+
+    fn url(&self) -> String {
+        format!("{}/{}", self.server_url, self.name)
+    }
+
+    async fn watch(&self, schema: &'static JobSchema) {
+        moves::mysql::install(&self.pool, schema).await;
+    }
+
+    async fn moves(&self) -> Vec<Moved> {
+        moves::mysql::read(&self.pool).await
+    }
+
+    async fn pairs(&self, sql: &str) -> Vec<(u64, u64)> {
+        let sql = AssertSqlSafe(sql.to_owned());
+        let rows = sqlx::query(sql).fetch_all(&self.pool).await.unwrap();
+        // Signed or not: the callers' columns are of both kinds.
+        let number = |row: &MySqlRow, at: usize| row.try_get_unchecked(at).unwrap();
+        rows.iter()
+            .map(|row| (number(row, 0), number(row, 1)))
+            .collect()
     }
 }
 

@@ -16,6 +16,7 @@ use sqlx::{
 };
 
 use super::{SqlDatabase, TestDatabase};
+use crate::history::{Moved, moves};
 
 /// A database file for one test.
 #[derive(Debug)]
@@ -58,8 +59,7 @@ impl TestDatabase for SqliteFile {
     }
 
     async fn connect(&self, schema: &'static JobSchema) -> Sqlite {
-        let url = format!("sqlite://{}", self.path.display());
-        Sqlite::connect(&url, schema).await.unwrap()
+        Sqlite::connect(&self.url(), schema).await.unwrap()
     }
 
     async fn rows(&self, schema: &'static JobSchema) -> Vec<JobRow> {
@@ -149,6 +149,28 @@ impl SqlDatabase for SqliteFile {
         let sql = "SELECT group_concat(sql, ';') FROM sqlite_master WHERE tbl_name = ? AND type = 'table'";
         let text = sqlx::query_scalar(sql).bind(schema.table.as_str());
         text.fetch_one(&self.pool).await.unwrap()
+    }
+
+    fn url(&self) -> String {
+        format!("sqlite://{}", self.path.display())
+    }
+
+    async fn watch(&self, schema: &'static JobSchema) {
+        moves::sqlite::install(&self.pool, schema).await;
+    }
+
+    async fn moves(&self) -> Vec<Moved> {
+        moves::sqlite::read(&self.pool).await
+    }
+
+    async fn pairs(&self, sql: &str) -> Vec<(u64, u64)> {
+        let sql = AssertSqlSafe(sql.to_owned());
+        let pairs: Vec<(i64, i64)> = sqlx::query_as(sql).fetch_all(&self.pool).await.unwrap();
+        let unsigned = |number: i64| u64::try_from(number).unwrap();
+        pairs
+            .into_iter()
+            .map(|(a, b)| (unsigned(a), unsigned(b)))
+            .collect()
     }
 
     async fn execute(&self, sql: &str) {

@@ -10,7 +10,7 @@ use retryjob_core::{Move, Status, schema::Finished};
 use super::{
     Effect, History, Rules,
     moves::{Moved, State},
-    record::{Answer, Attempt, Call, Event, LeaseOf},
+    record::{Answer, Attempt, Call, Ended, Event, LeaseOf},
 };
 
 /// What a history is held against.
@@ -371,16 +371,21 @@ impl<'a> Checker<'a> {
     /// Each finish is told what the row says.
     fn finishes_told(&mut self) {
         for (call, answer) in self.answers.clone() {
-            let (Call::Finish { leases }, Answer::Finished { lost }) = (call, answer) else {
+            let (Call::Finish { finishes }, Answer::Finished { lost }) = (call, answer) else {
                 continue;
             };
-            for lease in leases {
+            for Ended { lease, status } in finishes {
+                let status = Status::from_code(*status);
                 let written = self.finishes.get(lease).copied();
-                let is_lost = lost.contains(&lease.id);
+                let is_as_asked = written.is_some_and(|to| match to {
+                    Some(to) => Some(to) == status,
+                    // It left the table.
+                    None => status == Some(Status::Success),
+                });
                 // One that was written, whose COMMIT was not answered, may have
                 // moved on before it was read back, and then counts as lost:
                 // its job goes on. A success stays, so it must be known.
-                let stayed = self
+                let has_stayed = self
                     .last
                     .get(&lease.id)
                     .copied()
@@ -388,15 +393,18 @@ impl<'a> Checker<'a> {
                     .is_some_and(|last| {
                         last.status == Status::Success && last.lease_seq == lease.lease_seq
                     });
-                let is_true = match (is_lost, written) {
-                    (false, written) => written.is_some(),
-                    (true, Some(Some(Status::Success))) => !stayed,
-                    (true, _) => true,
+                let is_true = match lost.contains(&lease.id) {
+                    false => is_as_asked,
+                    true => !(is_as_asked && has_stayed),
                 };
-                // One call may finish a job twice, under two leases.
-                let is_ambiguous = leases.iter().filter(|other| other.id == lease.id).count() > 1;
+                // One call may finish a job twice, under two leases, and answers
+                // name jobs.
+                let same = |other: &&Ended| other.lease.id == lease.id;
+                let is_ambiguous = finishes.iter().filter(same).count() > 1;
                 self.hold(Promise::FinishesTold, is_true || is_ambiguous, || {
-                    format!("{lease:?} was told lost: {is_lost}, the row says {written:?}")
+                    format!(
+                        "{lease:?} to {status:?}, told lost: {lost:?}; the row says {written:?}"
+                    )
                 });
             }
         }

@@ -42,6 +42,9 @@ pub enum Event {
     Committed(Attempt),
     /// A handler was told that its lease was lost.
     Lost(Attempt),
+    /// Whoever listens to the worker's events was told that an attempt's lease
+    /// was lost.
+    LostTold { id: u64, attempt_no: u16 },
 }
 
 /// A call that changes jobs.
@@ -50,7 +53,7 @@ pub enum Call {
     Enqueue { keys: Vec<String> },
     Claim { owner: String },
     Renew { leases: Vec<LeaseOf> },
-    Finish { leases: Vec<LeaseOf> },
+    Finish { finishes: Vec<Ended> },
     FinishIn { lease: LeaseOf },
     Reap,
     Operate { action: String, ids: Vec<u64> },
@@ -83,6 +86,14 @@ pub enum Answer {
 pub struct LeaseOf {
     pub id: u64,
     pub lease_seq: u64,
+}
+
+/// A finish that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ended {
+    pub lease: LeaseOf,
+    /// The status that it leads to, by its code.
+    pub status: u8,
 }
 
 /// One run of a handler.

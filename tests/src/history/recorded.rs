@@ -14,7 +14,7 @@ use retryjob_core::{
     },
 };
 
-use super::record::{Answer, Call, Event, LeaseOf, Recorder};
+use super::record::{Answer, Call, Ended, Event, LeaseOf, Recorder};
 
 /// Passes every call on, and records those that change jobs.
 #[derive(Clone, Debug)]
@@ -156,12 +156,17 @@ impl<B: Backend> Backend for Recorded<B> {
     }
 
     async fn finish(&self, finishes: Vec<Finish>) -> Result<Finished> {
-        let leases = leases(&finishes);
+        let ended = |finish: &Finish| Ended {
+            lease: lease_of(&finish.lease),
+            status: finish.settled().status.code(),
+        };
+        let call = Call::Finish {
+            finishes: finishes.iter().map(ended).collect(),
+        };
         let answer = |finished: &Finished| Answer::Finished {
             lost: finished.lost.clone(),
         };
-        self.record(Call::Finish { leases }, self.inner.finish(finishes), answer)
-            .await
+        self.record(call, self.inner.finish(finishes), answer).await
     }
 
     async fn reap(&self, reap: Reap) -> Result<Reaped> {

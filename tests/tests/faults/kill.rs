@@ -1,0 +1,114 @@
+//! `kill -9` of worker processes, while work is enqueued in business
+//! transactions.
+
+use std::{collections::HashSet, sync::Arc, time::Duration};
+
+use rand::RngExt as _;
+use retryjob::{Lease, RetryJob as _, Status};
+use retryjob_tests::{
+    SqlDatabase,
+    faults::{
+        report::{settle, times},
+        task::{
+            REAP_EVERY, Task, Work, Writes, check_business, enqueue_in_business, history, rules,
+        },
+    },
+    history::Moved,
+};
+use tokio_util::sync::CancellationToken;
+
+use super::Site;
+
+const WORKERS: usize = 3;
+
+pub(crate) async fn killed_workers_lose_and_double_nothing<D>(database: &'static str)
+where
+    D: SqlDatabase,
+    D::Backend: Writes,
+{
+    let kills = times(20, 500);
+    let site = Arc::new(Site::<D>::create().await);
+    let stop = CancellationToken::new();
+    let producer = tokio::spawn(produce(Arc::clone(&site), stop.clone()));
+    let mut fleet: Vec<_> = (0..WORKERS).map(|_| site.start_worker(4)).collect();
+    for kill in 0..kills {
+        let while_working = rand::rng().random_range(100..300);
+        tokio::time::sleep(Duration::from_millis(while_working)).await;
+        let victim = kill % WORKERS;
+        fleet[victim].kill();
+        fleet[victim] = site.start_worker(4);
+    }
+    stop.cancel();
+    producer.await.unwrap();
+    // What the dead held lapses within a lease, and is taken back within two
+    // periods of a reaper.
+    tokio::time::sleep(Task::SCHEMA.lease).await;
+    let lapsed = site.lapsed().await;
+    tokio::time::sleep(2 * REAP_EVERY).await;
+    let still = site.lapsed().await;
+    let stuck: Vec<_> = lapsed.intersection(&still).collect();
+    assert!(
+        stuck.is_empty(),
+        "leases of dead workers are stuck: {stuck:?}"
+    );
+    site.drained().await;
+    drop(fleet);
+    check_business(&site.db).await;
+    let history = history(&site.db, Task::schema(), site.records()).await;
+    let reaped = history.moves.iter().filter(|moved| is_reap(moved)).count();
+    assert!(reaped > 0, "no kill hit a worker with a job in hand");
+    let counts = format!("{kills} kills, {reaped} leases reaped, 0 stuck");
+    let fault = "kill -9 of workers";
+    settle(
+        fault,
+        database,
+        &counts,
+        &history,
+        &rules(&Task::SCHEMA.retry),
+    );
+}
+
+/// Stores jobs in transactions of the caller's, until told to stop.
+async fn produce<D>(site: Arc<Site<D>>, stop: CancellationToken)
+where
+    D: SqlDatabase,
+    D::Backend: Writes,
+{
+    let mut no = 0;
+    while !stop.is_cancelled() {
+        no += 1;
+        let ms = rand::rng().random_range(0..30);
+        let work = match no % 10 {
+            0 => Work::FailOnce,
+            1 => Work::Block,
+            _ => Work::Wait,
+        };
+        let task = Task::new(no, work, ms);
+        enqueue_in_business(&site.queue, &task).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+pub(crate) fn is_reap(moved: &Moved) -> bool {
+    let was_running = moved
+        .before
+        .as_ref()
+        .is_some_and(|before| before.status == Status::Running);
+    let is_nobodys = moved
+        .after
+        .as_ref()
+        .is_some_and(|after| after.lease_owner.is_none());
+    was_running && is_nobodys
+}
+
+impl<D> Site<D>
+where
+    D: SqlDatabase,
+    D::Backend: Writes,
+{
+    /// Leases that lapsed and that nobody took back.
+    async fn lapsed(&self) -> HashSet<Lease> {
+        let lapsed = D::look_lapsed(self.queue.backend().inner(), 1000).await;
+        lapsed.into_iter().map(|lapsed| lapsed.lease).collect()
+    }
+}
