@@ -148,7 +148,8 @@ pub trait Backend: Clone + Send + Sync + 'static {
 
     /// Whether a job is PENDING, RETRY or RUNNING.
     ///
-    /// Held by `has_open_sees_waiting_and_running_jobs`.
+    /// Held by `has_open_sees_waiting_and_running_jobs` and
+    /// `has_open_never_misses_a_job_that_moves`.
     fn has_open(&self) -> impl Future<Output = Result<bool>> + Send;
 
     /// Opens a transaction on one of the backend's own connections.

@@ -78,14 +78,8 @@ UPDATE "billing_job" SET "status" = 3, "updated_at" = CAST(ROUND(unixepoch('now'
 -- requeue
 UPDATE "billing_job" SET "status" = 0, "updated_at" = CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000), "next_attempt_at" = CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000), "due_at" = CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000), "attempt_no" = 0, "lease_owner" = NULL WHERE "id" IN (?) AND "status" + 0 IN (2, 3, 5);
 
--- any_pending
-SELECT "id" FROM "billing_job" WHERE "status" = 0 LIMIT ?;
-
--- any_retry
-SELECT "id" FROM "billing_job" WHERE "status" = 4 LIMIT ?;
-
--- any_running
-SELECT "id" FROM "billing_job" WHERE "status" = 1 LIMIT ?;
+-- any_open
+SELECT EXISTS(SELECT "id" FROM "billing_job" WHERE "status" = 0) OR EXISTS(SELECT "id" FROM "billing_job" WHERE "status" = 4) OR EXISTS(SELECT "id" FROM "billing_job" WHERE "status" = 1);
 
 -- counts
 SELECT "status", COUNT(*) FROM "billing_job" GROUP BY "status";

@@ -99,6 +99,7 @@ macro_rules! conformance {
             counts {
                 counts_add_up,
                 has_open_sees_waiting_and_running_jobs,
+                has_open_never_misses_a_job_that_moves,
             }
             model {
                 any_sequence_of_operations_matches_the_reference,

@@ -1,6 +1,6 @@
 //! Counts, and whether any job is open.
 
-use retryjob_core::{Value, op::counts::Counts, sql::Catalogue};
+use retryjob_core::{op::counts::Counts, sql::Catalogue};
 
 use super::{Operation, read, status, unbound};
 use crate::{
@@ -46,12 +46,11 @@ impl Operation for AnyOpen {
         catalogue: &Catalogue,
         _is_unsure: bool,
     ) -> Result<bool, Fault> {
-        for (_, statement) in &catalogue.any {
-            let one = read(session, statement, |_| Value::U64(1)).await?;
-            if !one.is_empty() {
-                return Ok(true);
-            }
-        }
-        Ok(false)
+        let rows = read(session, &catalogue.any_open, |bind| unbound(bind.slot)).await?;
+        let Some(row) = rows.into_iter().next() else {
+            return Err(Fault::database("a look for open jobs has no answer"));
+        };
+        let any: i64 = Fields::of(row).take("any_open")?;
+        Ok(any != 0)
     }
 }

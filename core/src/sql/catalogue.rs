@@ -14,7 +14,6 @@ use super::{
 use crate::{
     op::{due::Lane, operate::Action},
     schema::{Finished, JobSchema},
-    state::Status,
 };
 
 /// Lengths that lists are padded to.
@@ -47,7 +46,7 @@ pub struct Catalogue {
     pub settle_lapsed: Stepped,
     pub look: Stepped,
     pub operate: Vec<(Action, Stepped)>,
-    pub any: Vec<(Status, Statement)>,
+    pub any_open: Statement,
     pub counts: Statement,
 }
 
@@ -126,10 +125,7 @@ impl Catalogue {
                 .into_iter()
                 .map(|action| (action, list(&|len| operate::operate(maker, action, len))))
                 .collect(),
-            any: [Status::Pending, Status::Retry, Status::Running]
-                .into_iter()
-                .map(|status| (status, claim::any(maker, status)))
-                .collect(),
+            any_open: claim::any_open(maker),
             counts: claim::counts(maker),
         }
     }
@@ -178,10 +174,7 @@ impl Catalogue {
             let name = format!("{action:?}").to_lowercase();
             all.extend(stepped(&name, statements));
         }
-        for (status, statement) in &self.any {
-            let name = format!("any_{status}").to_lowercase();
-            all.push((name, statement));
-        }
+        all.push(one("any_open", &self.any_open));
         all.push(one("counts", &self.counts));
         all
     }

@@ -161,18 +161,30 @@ pub(super) fn live(maker: Maker<'_>, entries: usize) -> Statement {
     Statement::new(maker.dialect.write(&Query::Select(select)), &reads)
 }
 
-/// One job of this status, if there is any.
-pub(super) fn any(maker: Maker<'_>, status: Status) -> Statement {
+/// Whether any job waits or runs.
+///
+/// One statement, and so one look: a job that moves on between two would be
+/// seen by neither.
+pub(super) fn any_open(maker: Maker<'_>) -> Statement {
+    let exists = |status| Expr::exists(any(maker, status));
+    let any = exists(Status::Pending)
+        .or(exists(Status::Retry))
+        .or(exists(Status::Running));
+    let mut select = SelectStatement::new();
+    select.expr(any);
+    let reads = [ColumnType::I64];
+    Statement::new(maker.dialect.write(&Query::Select(select)), &reads)
+}
+
+fn any(maker: Maker<'_>, status: Status) -> SelectStatement {
     let names = maker.names();
     let mut select = SelectStatement::new();
     select
         .column(names.id.as_str())
         .from(maker.table())
-        .cond_where(Cond::all().add(col(names.status).eq(code(status))))
-        .limit(mark_code(Slot::Limit, 0));
+        .cond_where(Cond::all().add(col(names.status).eq(code(status))));
     maker.force(&mut select, LEASE_INDEX);
-    let reads = [ColumnType::U64];
-    Statement::new(maker.dialect.write(&Query::Select(select)), &reads)
+    select
 }
 
 /// How many jobs stand in each status.
