@@ -106,7 +106,7 @@ pub trait SqlDatabase: TestDatabase {
     fn pairs(&self, sql: &str) -> impl Future<Output = Vec<(u64, u64)>> + Send;
 }
 
-fn random_name() -> String {
+pub(crate) fn random_name() -> String {
     let number = IdempotencyKey::random().to_u64();
     format!("retryjob_test_{number:016x}")
 }

@@ -5,6 +5,10 @@
 //! line what it did.
 
 pub mod child;
+pub mod instance;
+pub mod process;
 pub mod proxy;
 pub mod report;
 pub mod task;
+
+pub use instance::Instance;

@@ -15,6 +15,16 @@ pub enum ServerUnderTest {
 impl ServerUnderTest {
     pub const ALL: [Self; 3] = [Self::Mysql57, Self::Mysql8, Self::Mariadb];
 
+    /// What `tests/servers` calls it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Mysql57 => "mysql57",
+            Self::Mysql8 => "mysql8",
+            Self::Mariadb => "mariadb",
+        }
+    }
+
     /// Its URL, without a database.
     #[must_use]
     pub fn url(self) -> String {
