@@ -4,11 +4,11 @@
 //! Every run ends with its history held against the promises, and says in one
 //! line what it did.
 
-pub mod child;
 pub mod instance;
 pub mod process;
 pub mod proxy;
 pub mod report;
 pub mod task;
+pub mod worker;
 
 pub use instance::Instance;

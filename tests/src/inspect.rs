@@ -34,7 +34,10 @@ impl ServerUnderTest {
             Self::Mariadb => "RETRYJOB_MARIADB_URL",
         };
         env::var(variable).unwrap_or_else(|_| {
-            panic!("{variable} is not set; start the servers with `tests/servers up`")
+            panic!(
+                "{variable} is not set; start the servers with `tests/servers up`, then \
+                 eval \"$(tests/servers env)\""
+            )
         })
     }
 

@@ -7,13 +7,14 @@ use clap::{Parser, ValueEnum};
 use retryjob::{Mysql8, Mysql57, Sqlite};
 use retryjob_core::Queue;
 use retryjob_tests::{
-    faults::task::{Task, Writes, note_lost, worker},
+    faults::task::{Fragile, Job, Task, Writes, note_lost, worker},
     history::{Recorded, Recorder},
 };
-use tokio::io::AsyncReadExt as _;
 
 #[derive(Debug, Parser)]
 struct Orders {
+    #[arg(long)]
+    jobs: Jobs,
     #[arg(long)]
     backend: Database,
     #[arg(long)]
@@ -32,33 +33,35 @@ enum Database {
     Sqlite,
 }
 
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Jobs {
+    Task,
+    Fragile,
+}
+
 #[tokio::main(worker_threads = 2)]
 async fn main() {
     let orders = Orders::parse();
-    match orders.backend {
-        Database::Mysql8 => work::<Mysql8>(&orders).await,
-        Database::Mysql57 => work::<Mysql57>(&orders).await,
-        Database::Sqlite => work::<Sqlite>(&orders).await,
+    match orders.jobs {
+        Jobs::Task => on_database::<Task>(&orders).await,
+        Jobs::Fragile => on_database::<Fragile>(&orders).await,
     }
 }
 
-/// Works until the one that started this process is gone.
-async fn work<B: Writes>(orders: &Orders) {
-    let inner = B::connect(&orders.url, <Task as retryjob::RetryJob>::schema());
+async fn on_database<J: Job>(orders: &Orders) {
+    match orders.backend {
+        Database::Mysql8 => work::<J, Mysql8>(orders).await,
+        Database::Mysql57 => work::<J, Mysql57>(orders).await,
+        Database::Sqlite => work::<J, Sqlite>(orders).await,
+    }
+}
+
+/// Works until it is killed.
+async fn work<J: Job, B: Writes>(orders: &Orders) {
+    let inner = B::connect(&orders.url, J::schema()).await.unwrap();
     let recorder = Recorder::to_file(&orders.records);
-    let backend = Recorded::new(inner.await.unwrap(), recorder.clone());
-    let queue = Queue::<Task, _>::new(backend);
+    let queue = Queue::<J, _>::new(Recorded::new(inner, recorder.clone()));
     tokio::spawn(note_lost(queue.events(), recorder));
-    let parent_is_gone = async {
-        let mut byte = [0];
-        while tokio::io::stdin()
-            .read(&mut byte)
-            .await
-            .is_ok_and(|read| read > 0)
-        {}
-    };
     let worker = worker(&queue).concurrency(orders.concurrency);
-    worker.run_until(parent_is_gone).await.unwrap();
-    // The thread that reads the standard input never ends by itself.
-    std::process::exit(0);
+    worker.run_until(std::future::pending()).await.unwrap();
 }

@@ -1,6 +1,6 @@
 //! Databases of the MySQL family, on servers that `tests/servers up` starts.
 
-use std::{env, marker::PhantomData, thread, time::Duration};
+use std::{marker::PhantomData, thread, time::Duration};
 
 use retryjob_backends::{Mysql8, Mysql57};
 use retryjob_core::{
@@ -16,14 +16,16 @@ use sqlx::{
 };
 
 use super::{SqlDatabase, TestDatabase};
-use crate::history::{Moved, moves};
+use crate::{
+    history::{Moved, moves},
+    inspect::ServerUnderTest,
+};
 
 /// A server and the backend that it is tested with.
 pub trait Flavour: Send + Sync + 'static {
     type Backend: Backend<Connection = MySqlConnection>;
 
-    /// The environment variable with the server's URL.
-    const URL_VARIABLE: &'static str;
+    const KIND: ServerUnderTest;
 
     fn look_lapsed(backend: &Self::Backend, limit: u16)
     -> impl Future<Output = Vec<Lapsed>> + Send;
@@ -35,7 +37,7 @@ pub trait Flavour: Send + Sync + 'static {
 }
 
 macro_rules! flavour {
-    ($name:ident, $server:ident, $backend:ty, $url:literal, $doc:literal) => {
+    ($name:ident, $server:ident, $backend:ty, $kind:ident, $doc:literal) => {
         #[doc = $doc]
         #[derive(Debug)]
         pub struct $name;
@@ -45,7 +47,7 @@ macro_rules! flavour {
 
         impl Flavour for $name {
             type Backend = $backend;
-            const URL_VARIABLE: &'static str = $url;
+            const KIND: ServerUnderTest = ServerUnderTest::$kind;
 
             async fn look_lapsed(backend: &$backend, limit: u16) -> Vec<Lapsed> {
                 backend.look_lapsed(limit).await.unwrap()
@@ -62,23 +64,17 @@ flavour!(
     On8,
     Mysql8Server,
     Mysql8,
-    "RETRYJOB_MYSQL8_URL",
+    Mysql8,
     "MySQL 9 with the backend `mysql8`."
 );
 flavour!(
     On57,
     Mysql57Server,
     Mysql57,
-    "RETRYJOB_MYSQL57_URL",
+    Mysql57,
     "MySQL 5.7 with `mysql57`."
 );
-flavour!(
-    OnMaria,
-    Mariadb,
-    Mysql8,
-    "RETRYJOB_MARIADB_URL",
-    "MariaDB with `mysql8`."
-);
+flavour!(OnMaria, Mariadb, Mysql8, Mariadb, "MariaDB with `mysql8`.");
 
 /// A database for one test on a running server.
 #[derive(Debug)]
@@ -151,14 +147,7 @@ impl<F: Flavour> TestDatabase for Server<F> {
     const BAD_URLS: &'static [&'static str] = &["", "nonsense", "sqlite::memory:", "redis://x/y"];
 
     async fn create() -> Self {
-        let server_url = env::var(F::URL_VARIABLE).unwrap_or_else(|_| {
-            panic!(
-                "{} is not set; start the servers with `tests/servers up`, then \
-                 eval \"$(tests/servers env)\"",
-                F::URL_VARIABLE
-            )
-        });
-        Self::create_on(server_url).await
+        Self::create_on(F::KIND.url()).await
     }
 
     async fn connect(&self, schema: &'static JobSchema) -> F::Backend {

@@ -38,11 +38,47 @@ pub struct Task {
     pub ms: u64,
 }
 
+/// The same with few attempts.
+#[derive(Clone, Debug, Serialize, Deserialize, RetryJob)]
+#[retry_job(
+    table = "fault_fragile",
+    shards = 8,
+    lease = "1s",
+    retry(fixed = "20ms", jitter = "200ms", max_attempts = 3)
+)]
+pub struct Fragile {
+    #[job(unique)]
+    pub no: u64,
+    pub task: Task,
+}
+
+/// A job type that worker processes know.
+pub trait Job: RetryJob + AsRef<Task> + Send + Sync {
+    /// What such a process calls it.
+    const JOBS: &'static str;
+}
+
+impl Job for Task {
+    const JOBS: &'static str = "task";
+}
+
+impl Job for Fragile {
+    const JOBS: &'static str = "fragile";
+}
+
+impl AsRef<Task> for Fragile {
+    fn as_ref(&self) -> &Task {
+        &self.task
+    }
+}
+
 /// What a handler does before it finishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Work {
     /// Waits.
     Wait,
+    /// Waits, and leaves the finish to the worker.
+    Plain,
     /// Fails at the first attempt.
     FailOnce,
     /// Blocks its thread.
@@ -194,7 +230,7 @@ pub async fn enqueue_in_business<B: Writes>(
 /// A worker whose handlers do what their tasks say.
 pub fn worker<J, B>(queue: &Queue<J, Recorded<B>>) -> Worker<J, Recorded<B>>
 where
-    J: RetryJob + AsRef<Task> + Send + Sync,
+    J: Job,
     B: Writes,
 {
     let backend = queue.backend().clone();
@@ -212,7 +248,7 @@ impl AsRef<Self> for Task {
 
 async fn handle<J, B>(job: Leased<J, Recorded<B>>, backend: Recorded<B>) -> JobResult
 where
-    J: RetryJob + AsRef<Task> + Send + Sync,
+    J: Job,
     B: Writes,
 {
     let attempt = Attempt::of(&job);
@@ -222,6 +258,10 @@ where
     let takes = Duration::from_millis(task.ms);
     match task.work {
         Work::Wait => tokio::time::sleep(takes).await,
+        Work::Plain => {
+            tokio::time::sleep(takes).await;
+            return Ok(Outcome::Done);
+        }
         Work::FailOnce if job.attempt_no() == 1 => return Ok(Outcome::retry("the first attempt")),
         Work::FailOnce => {}
         Work::Block => std::thread::sleep(takes),

@@ -51,6 +51,25 @@ impl State {
 }
 
 impl Moved {
+    /// Whether a lease was granted.
+    #[must_use]
+    pub fn is_claim(&self) -> bool {
+        let is_running = |state: &Option<State>| {
+            let state = state.as_ref();
+            state.is_some_and(|state| state.status == Status::Running)
+        };
+        !is_running(&self.before) && is_running(&self.after)
+    }
+
+    /// Whether a reaper took a lapsed lease back.
+    #[must_use]
+    pub fn is_reap(&self) -> bool {
+        let (Some(before), Some(after)) = (&self.before, &self.after) else {
+            return false;
+        };
+        before.status == Status::Running && after.lease_owner.is_none()
+    }
+
     /// The changes between two looks at a table that nobody changed meanwhile
     /// more than once.
     #[must_use]

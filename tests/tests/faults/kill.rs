@@ -4,7 +4,7 @@
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use rand::RngExt as _;
-use retryjob::{Lease, RetryJob as _, Status};
+use retryjob::{Lease, RetryJob as _};
 use retryjob_tests::{
     SqlDatabase,
     faults::{
@@ -13,7 +13,6 @@ use retryjob_tests::{
             REAP_EVERY, Task, Work, Writes, check_business, enqueue_in_business, history, rules,
         },
     },
-    history::Moved,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -55,7 +54,7 @@ where
     drop(fleet);
     check_business(&site.db).await;
     let history = history(&site.db, Task::schema(), site.records()).await;
-    let reaped = history.moves.iter().filter(|moved| is_reap(moved)).count();
+    let reaped = history.moves.iter().filter(|moved| moved.is_reap()).count();
     assert!(reaped > 0, "no kill hit a worker with a job in hand");
     let counts = format!("{kills} kills, {reaped} leases reaped, 0 stuck");
     let fault = "kill -9 of workers";
@@ -87,18 +86,6 @@ where
         enqueue_in_business(&site.queue, &task).await.unwrap();
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
-}
-
-pub(crate) fn is_reap(moved: &Moved) -> bool {
-    let was_running = moved
-        .before
-        .as_ref()
-        .is_some_and(|before| before.status == Status::Running);
-    let is_nobodys = moved
-        .after
-        .as_ref()
-        .is_some_and(|after| after.lease_owner.is_none());
-    was_running && is_nobodys
 }
 
 impl<D> Site<D>

@@ -3,22 +3,27 @@
 //! `RETRYJOB_FAULTS=nightly` makes more of each.
 #![allow(clippy::unwrap_used, reason = "a panic is a failed test")]
 
+mod abort;
 mod cut;
 mod kill;
+mod server;
 mod stop;
+mod storm;
 
 use std::{
     path::{Path, PathBuf},
     time::Duration,
 };
 
-use retryjob::{Backend, RetryJob as _};
+use retryjob::Backend;
 use retryjob_core::Queue;
 use retryjob_tests::{
     SqlDatabase, TestDatabase,
+    database::server::{On8, On57, OnMaria},
     faults::{
-        child::{Child, Orders},
-        task::{Task, Writes, prepare},
+        process::Process,
+        task::{Job, Task, Writes, prepare},
+        worker::Orders,
     },
     history::{Record, Recorded, Recorder},
 };
@@ -28,21 +33,22 @@ const HANG: Duration = Duration::from_secs(120);
 
 /// A database with the tables of a run, and the file that all processes record
 /// to.
-struct Site<D: TestDatabase> {
+struct Site<D: TestDatabase, J = Task> {
     db: D,
     records: PathBuf,
-    queue: Queue<Task, Recorded<D::Backend>>,
+    queue: Queue<J, Recorded<D::Backend>>,
 }
 
-impl<D> Site<D>
+impl<D, J> Site<D, J>
 where
     D: SqlDatabase,
     D::Backend: Writes,
+    J: Job,
 {
     async fn create() -> Self {
         let db = D::create().await;
-        prepare(&db, Task::schema()).await;
-        let inner = db.connect(Task::schema()).await;
+        prepare(&db, J::schema()).await;
+        let inner = db.connect(J::schema()).await;
         Self::on(db, inner)
     }
 
@@ -57,14 +63,16 @@ where
         }
     }
 
-    fn start_worker(&self, concurrency: usize) -> Child {
-        Child::worker(&Orders {
+    fn start_worker(&self, concurrency: usize) -> Process {
+        let orders = Orders {
             program: Path::new(env!("CARGO_BIN_EXE_fault_worker")),
+            jobs: J::JOBS,
             backend: D::Backend::NAME,
             url: &self.db.url(),
             records: &self.records,
             concurrency,
-        })
+        };
+        orders.start()
     }
 
     fn records(&self) -> Vec<Record> {
@@ -83,7 +91,7 @@ where
     }
 }
 
-impl<D: TestDatabase> Drop for Site<D> {
+impl<D: TestDatabase, J> Drop for Site<D, J> {
     fn drop(&mut self) {
         let _ = std::fs::remove_file(&self.records);
     }
@@ -98,23 +106,42 @@ macro_rules! on_each {
     };
     (@on $name:ident, $said:literal, $database:ty, $($module:ident: $($test:ident),+;)+) => {
         mod $name {
+            #[allow(unused_imports, reason = "shared servers have types of their own")]
+            use super::*;
+
             $($(
                 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
                 async fn $test() {
-                    super::$module::$test::<$database>($said).await;
+                    $crate::$module::$test::<$database>($said).await;
                 }
             )+)+
         }
     };
 }
 
+/// One test of each kind on a server of its own of each kind.
+macro_rules! on_servers {
+    ($($module:ident: $test:ident;)+) => {
+        on_each!(@on own_mysql8, "MySQL 9", On8, $($module: $test;)+);
+        on_each!(@on own_mysql57, "MySQL 5.7", On57, $($module: $test;)+);
+        on_each!(@on own_mariadb, "MariaDB", OnMaria, $($module: $test;)+);
+    };
+}
+
 on_each! {
+    abort: jobs_that_abort_the_process_die_and_harm_no_other;
     kill: killed_workers_lose_and_double_nothing;
     stop: stopped_workers_finish_nothing_late_and_are_told;
     cut: commits_without_an_answer_are_resolved;
 }
 
+on_servers! {
+    server: killed_servers_lose_nothing_and_work_resumes;
+    storm: workers_reapers_and_operators_at_once_see_no_error;
+}
+
 on_each! { @on sqlite, "SQLite", retryjob_tests::SqliteFile,
+    abort: jobs_that_abort_the_process_die_and_harm_no_other;
     kill: killed_workers_lose_and_double_nothing;
     stop: stopped_workers_finish_nothing_late_and_are_told;
 }

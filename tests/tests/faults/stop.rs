@@ -10,7 +10,7 @@ use retryjob::RetryJob as _;
 use retryjob_tests::{
     SqlDatabase,
     faults::{
-        child::Child,
+        process::Process,
         report::{settle, times},
         task::{REAP_EVERY, Task, Work, Writes, history, rules},
     },
@@ -60,14 +60,14 @@ where
 
 /// Stops the fleet with jobs in hand, lets it go on when all of them were taken
 /// back, and waits until each attempt was told. Answers these attempts.
-async fn round_of<D>(site: &Site<D>, fleet: &[Child], round: u64) -> BTreeSet<Attempt>
+async fn round_of<D>(site: &Site<D>, fleet: &[Process], round: u64) -> BTreeSet<Attempt>
 where
     D: SqlDatabase,
     D::Backend: Writes,
 {
     let all_busy = || {
         let records = site.records();
-        let is_busy = |child: &Child| !in_hand(&records, child).is_empty();
+        let is_busy = |child: &Process| !in_hand(&records, child).is_empty();
         fleet.iter().all(is_busy)
     };
     for batch in 0.. {
@@ -142,7 +142,7 @@ async fn until<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T {
     answered.unwrap_or_else(|_| panic!("not within {HANG:?}: {what}"))
 }
 
-fn of<'a>(records: &'a [Record], child: &Child) -> impl Iterator<Item = &'a Event> {
+fn of<'a>(records: &'a [Record], child: &Process) -> impl Iterator<Item = &'a Event> {
     let process = child.id();
     let own = records
         .iter()
@@ -150,7 +150,7 @@ fn of<'a>(records: &'a [Record], child: &Child) -> impl Iterator<Item = &'a Even
     own.map(|record| &record.event)
 }
 
-fn started(records: &[Record], child: &Child) -> BTreeSet<Attempt> {
+fn started(records: &[Record], child: &Process) -> BTreeSet<Attempt> {
     let started = of(records, child).filter_map(|event| match event {
         Event::Started(attempt) => Some(*attempt),
         _ => None,
@@ -159,7 +159,7 @@ fn started(records: &[Record], child: &Child) -> BTreeSet<Attempt> {
 }
 
 /// Attempts of this process whose lease was lost, by its own events.
-fn lost(records: &[Record], child: &Child) -> BTreeSet<Attempt> {
+fn lost(records: &[Record], child: &Process) -> BTreeSet<Attempt> {
     let by_no: BTreeMap<_, _> = started(records, child)
         .into_iter()
         .map(|attempt| ((attempt.id, attempt.attempt_no), attempt))
@@ -172,7 +172,7 @@ fn lost(records: &[Record], child: &Child) -> BTreeSet<Attempt> {
 }
 
 /// Attempts of this process that are over, one way or the other.
-fn ended(records: &[Record], child: &Child) -> BTreeSet<Attempt> {
+fn ended(records: &[Record], child: &Process) -> BTreeSet<Attempt> {
     let committed = of(records, child).filter_map(|event| match event {
         Event::Committed(attempt) => Some(*attempt),
         _ => None,
@@ -181,7 +181,7 @@ fn ended(records: &[Record], child: &Child) -> BTreeSet<Attempt> {
 }
 
 /// Attempts of this process that have begun and are not over.
-fn in_hand(records: &[Record], child: &Child) -> BTreeSet<Attempt> {
+fn in_hand(records: &[Record], child: &Process) -> BTreeSet<Attempt> {
     let ended = ended(records, child);
     let started = started(records, child);
     started.difference(&ended).copied().collect()
