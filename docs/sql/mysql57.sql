@@ -23,6 +23,9 @@ SELECT UTC_TIMESTAMP(6);
 SELECT `id`, `shard_id`, `attempt_no`, `lease_seq`, `idempotency_key`, TIMESTAMPDIFF(MICROSECOND, `due_at`, UTC_TIMESTAMP(6)) AS `age_us`, TIMESTAMPDIFF(MICROSECOND, `next_attempt_at`, UTC_TIMESTAMP(6)) AS `lag_us`, `payload`, `service_id` FROM `billing_job` FORCE INDEX (`claim`) WHERE `shard_id` = ? AND `status` = 0 AND `next_attempt_at` >= ? AND `next_attempt_at` <= UTC_TIMESTAMP(6) ORDER BY `next_attempt_at` ASC, `id` ASC LIMIT ?;
 
 -- pick_retry
+SELECT `id`, `shard_id`, `attempt_no`, `lease_seq`, `idempotency_key`, TIMESTAMPDIFF(MICROSECOND, `due_at`, UTC_TIMESTAMP(6)) AS `age_us`, TIMESTAMPDIFF(MICROSECOND, `next_attempt_at`, UTC_TIMESTAMP(6)) AS `lag_us`, `payload`, `service_id` FROM `billing_job` FORCE INDEX (`claim`) WHERE `shard_id` = ? AND `status` = 4 AND `next_attempt_at` >= ? AND `next_attempt_at` <= UTC_TIMESTAMP(6) AND `attempt_no` + (`lease_owner` IS NULL) < 6 ORDER BY `next_attempt_at` ASC, `id` ASC LIMIT ?;
+
+-- pick_alone
 SELECT `id`, `shard_id`, `attempt_no`, `lease_seq`, `idempotency_key`, TIMESTAMPDIFF(MICROSECOND, `due_at`, UTC_TIMESTAMP(6)) AS `age_us`, TIMESTAMPDIFF(MICROSECOND, `next_attempt_at`, UTC_TIMESTAMP(6)) AS `lag_us`, `payload`, `service_id` FROM `billing_job` FORCE INDEX (`claim`) WHERE `shard_id` = ? AND `status` = 4 AND `next_attempt_at` >= ? AND `next_attempt_at` <= UTC_TIMESTAMP(6) ORDER BY `next_attempt_at` ASC, `id` ASC LIMIT ?;
 
 -- take_fresh

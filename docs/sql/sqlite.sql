@@ -31,6 +31,9 @@ SELECT CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000);
 SELECT "id", "shard_id", "attempt_no", "lease_seq", "idempotency_key", (CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000)) - "due_at" AS "age_us", (CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000)) - "next_attempt_at" AS "lag_us", "payload", "service_id" FROM "billing_job" WHERE "shard_id" = ? AND "status" = 0 AND "next_attempt_at" >= ? AND "next_attempt_at" <= CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000) ORDER BY "next_attempt_at" ASC, "id" ASC LIMIT ?;
 
 -- pick_retry
+SELECT "id", "shard_id", "attempt_no", "lease_seq", "idempotency_key", (CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000)) - "due_at" AS "age_us", (CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000)) - "next_attempt_at" AS "lag_us", "payload", "service_id" FROM "billing_job" WHERE "shard_id" = ? AND "status" = 4 AND "next_attempt_at" >= ? AND "next_attempt_at" <= CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000) AND "attempt_no" + ("lease_owner" IS NULL) < 6 ORDER BY "next_attempt_at" ASC, "id" ASC LIMIT ?;
+
+-- pick_alone
 SELECT "id", "shard_id", "attempt_no", "lease_seq", "idempotency_key", (CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000)) - "due_at" AS "age_us", (CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000)) - "next_attempt_at" AS "lag_us", "payload", "service_id" FROM "billing_job" WHERE "shard_id" = ? AND "status" = 4 AND "next_attempt_at" >= ? AND "next_attempt_at" <= CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000) ORDER BY "next_attempt_at" ASC, "id" ASC LIMIT ?;
 
 -- take_fresh

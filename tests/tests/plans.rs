@@ -29,7 +29,7 @@ const FILL_MYSQL: &str = "
 fn expected_index(name: &str) -> Option<&'static str> {
     let stem = name.split('[').next().unwrap();
     Some(match stem {
-        "heads_fresh" | "heads_retry" | "pick_fresh" | "pick_retry" => "claim",
+        "heads_fresh" | "heads_retry" | "pick_fresh" | "pick_retry" | "pick_alone" => "claim",
         "lapsed" | "any_open" | "counts" => "lease",
         "find_keys" => "idempotency_key",
         // No table is read.

@@ -27,7 +27,7 @@ pub(crate) async fn pick<S: Session>(
     claim: &Claim,
 ) -> Result<Picked, Fault> {
     let limit = usize::from(claim.limit.min(BATCH_MAX));
-    let statement = catalogue.pick.of(claim.lane);
+    let statement = catalogue.pick(claim.lane);
     let mut picked = Picked::new();
     for head in claim.heads.iter().take(CLAIM_SHARDS_MAX) {
         let wanted = limit - picked.len();

@@ -72,7 +72,8 @@ impl<J: RetryJob> Queue<J, Memory> {
     /// Claims the job that is due longest, moving the clock when none is.
     async fn next_job(&self, node: &Node) -> Result<Option<ClaimedJob>> {
         let mut next: Option<(Duration, Lane)> = None;
-        for lane in Lane::ALL {
+        // One job at a time is alone.
+        for lane in [Lane::Fresh, Lane::Alone] {
             let wait = self.backend().due_heads(lane).await?.wait();
             if let Some(wait) = wait
                 && next.is_none_or(|(earliest, _)| wait < earliest)

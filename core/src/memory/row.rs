@@ -91,6 +91,13 @@ impl JobRow {
         self.status == lane.status()
     }
 
+    /// Whether its next attempt is not the last one after a crash. A reaper
+    /// clears the owner, a finish keeps it.
+    pub(super) fn may_run_in_company(&self, attempts_max: u16) -> bool {
+        let has_crashed = self.lease_owner.is_none();
+        self.attempt_no.saturating_add(has_crashed.into()) < attempts_max
+    }
+
     /// Whether this is the lease that the row is running under.
     pub(super) fn is_leased(&self, lease: &Lease) -> bool {
         self.status == Status::Running && self.has_lease(lease)

@@ -109,10 +109,12 @@ impl Table {
     }
 
     fn pick(&self, head: Head, lane: Lane, limit: usize, now: DbTime) -> Vec<u64> {
+        let attempts_max = self.schema.retry.max_attempts;
         let mut due: Vec<_> = self
             .rows
             .values()
             .filter(|row| row.shard_id == head.shard_id && row.waits_in(lane))
+            .filter(|row| lane != Lane::Retry || row.may_run_in_company(attempts_max))
             .filter(|row| (head.next_attempt_at..=now).contains(&row.next_attempt_at))
             .map(|row| (row.next_attempt_at, row.id))
             .collect();

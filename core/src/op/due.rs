@@ -9,12 +9,17 @@ use crate::{state::Status, time::DbTime};
 pub enum Lane {
     /// PENDING jobs.
     Fresh,
-    /// RETRY jobs.
+    /// RETRY jobs, but for those that may only run alone.
     Retry,
+    /// All RETRY jobs. The ones that [`Retry`](Self::Retry) leaves out crashed
+    /// at their last attempt, and have one left: were it to end in a crash
+    /// again, the job would die of it. So that no job dies of another's crash,
+    /// a worker takes these one at a time, with nothing else in hand.
+    Alone,
 }
 
 impl Lane {
-    /// Both lanes.
+    /// The lanes of a worker's batches.
     pub const ALL: [Self; 2] = [Self::Fresh, Self::Retry];
 
     /// The status that jobs of this lane wait in.
@@ -22,7 +27,7 @@ impl Lane {
     pub const fn status(self) -> Status {
         match self {
             Self::Fresh => Status::Pending,
-            Self::Retry => Status::Retry,
+            Self::Retry | Self::Alone => Status::Retry,
         }
     }
 }

@@ -34,6 +34,7 @@ pub struct Catalogue {
     pub heads: ByLane<Statement>,
     pub clock: Statement,
     pub pick: ByLane<Statement>,
+    pub pick_alone: Statement,
     pub take: ByLane<Stepped>,
     pub won: Stepped,
     pub renew: Stepped,
@@ -79,7 +80,7 @@ impl<T> ByLane<T> {
     pub fn of(&self, lane: Lane) -> &T {
         match lane {
             Lane::Fresh => &self.fresh,
-            Lane::Retry => &self.retry,
+            Lane::Retry | Lane::Alone => &self.retry,
         }
     }
 }
@@ -104,6 +105,7 @@ impl Catalogue {
             clock: claim::clock(maker),
             heads: ByLane::new(|lane| claim::heads(maker, lane)),
             pick: ByLane::new(|lane| claim::pick(maker, lane)),
+            pick_alone: claim::pick(maker, Lane::Alone),
             take: ByLane::new(|lane| list(&|len| claim::take(maker, lane, len))),
             won: list(&|len| claim::won(maker, len)),
             renew: list(&|len| claim::renew(maker, len)),
@@ -127,6 +129,15 @@ impl Catalogue {
                 .collect(),
             any_open: claim::any_open(maker),
             counts: claim::counts(maker),
+        }
+    }
+
+    /// The statement that picks due jobs of a lane.
+    #[must_use]
+    pub fn pick(&self, lane: Lane) -> &Statement {
+        match lane {
+            Lane::Fresh | Lane::Retry => self.pick.of(lane),
+            Lane::Alone => &self.pick_alone,
         }
     }
 
@@ -155,6 +166,7 @@ impl Catalogue {
         all.push(one("clock", &self.clock));
         all.push(one("pick_fresh", &self.pick.fresh));
         all.push(one("pick_retry", &self.pick.retry));
+        all.push(one("pick_alone", &self.pick_alone));
         all.extend(stepped("take_fresh", &self.take.fresh));
         all.extend(stepped("take_retry", &self.take.retry));
         all.extend(stepped("won", &self.won));

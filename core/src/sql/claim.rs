@@ -70,6 +70,9 @@ pub(super) fn pick(maker: Maker<'_>, lane: Lane) -> Statement {
         .order_by(names.next_attempt_at.as_str(), Order::Asc)
         .order_by(names.id.as_str(), Order::Asc)
         .limit(mark_code(Slot::Limit, 0));
+    if lane == Lane::Retry {
+        select.and_where(maker.may_run_in_company());
+    }
     maker.force(&mut select, CLAIM_INDEX);
     if maker.dialect.can_skip_locked() {
         select.lock_with_behavior(LockType::Update, LockBehavior::SkipLocked);

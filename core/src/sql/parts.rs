@@ -118,6 +118,15 @@ impl Maker<'_> {
         case.into()
     }
 
+    /// Of the rows in RETRY, all but those that crashed and have one attempt
+    /// left. A reaper clears the owner, a finish keeps it.
+    pub(super) fn may_run_in_company(&self) -> Expr {
+        let attempts_max = self.schema.retry.max_attempts;
+        col(self.names().attempt_no)
+            .add(col(self.names().lease_owner).is_null())
+            .lt(number(attempts_max.into()))
+    }
+
     /// Microseconds from a column's instant until now.
     pub(super) fn us_since(&self, column: Ident) -> Expr {
         self.dialect.us_between(col(column), self.now())

@@ -22,6 +22,8 @@ mod poll;
 
 mod lanes;
 
+mod alone;
+
 mod run;
 
 mod finish;

@@ -7,7 +7,13 @@ use tokio::{
     time::Instant,
 };
 
-use super::{Shared, lanes::fresh_share, run::run_job, settings::POLL_MIN};
+use super::{
+    Shared,
+    alone::{Turn, take_turn},
+    lanes::fresh_share,
+    run::run_job,
+    settings::POLL_MIN,
+};
 use crate::{
     backend::Backend,
     error::Result,
@@ -32,9 +38,10 @@ pub(super) async fn poll_loop<J: RetryJob, B: Backend>(
     until_idle: bool,
 ) -> Result<()> {
     let mut turn = 0;
+    let mut alone = Turn::new(J::schema().lease);
     let mut idle_wait = POLL_MIN;
     while let Some(hands) = free_hands(&shared).await {
-        let found = match claim_some(&shared, &finishes, hands, &mut turn).await {
+        let found = match claim_some(&shared, &finishes, hands, &mut turn, &mut alone).await {
             Ok(found) => found,
             Err(error) if error.is_transient() => {
                 tracing::warn!(%error, "polling failed, trying again");
@@ -44,6 +51,7 @@ pub(super) async fn poll_loop<J: RetryJob, B: Backend>(
         };
         match found {
             Found::Claimed => idle_wait = POLL_MIN,
+            Found::Nothing(_) if alone.is_asked_for() => {}
             Found::Nothing(next_due) => {
                 if until_idle && is_idle(&shared).await? {
                     shared.stop.cancel();
@@ -52,6 +60,13 @@ pub(super) async fn poll_loop<J: RetryJob, B: Backend>(
                 idle_wait = (idle_wait * 2).min(shared.settings.poll_max);
                 let wait = next_due.unwrap_or(idle_wait).min(idle_wait.max(POLL_MIN));
                 sleep(&shared, wait.clamp(POLL_MIN, shared.settings.poll_max)).await;
+            }
+        }
+        if alone.is_asked_for() {
+            match take_turn(&shared, &finishes, &mut alone).await {
+                Err(error) if !error.is_transient() => return Err(error),
+                Err(error) => tracing::warn!(%error, "polling failed, trying again"),
+                Ok(()) => {}
             }
         }
     }
@@ -88,10 +103,12 @@ async fn claim_some<J: RetryJob, B: Backend>(
     finishes: &mpsc::Sender<Finish>,
     mut hands: OwnedSemaphorePermit,
     turn: &mut u64,
+    alone: &mut Turn,
 ) -> Result<Found> {
     let backend = shared.queue.backend();
     let fresh = backend.due_heads(Lane::Fresh).await?;
     let retry = backend.due_heads(Lane::Retry).await?;
+    alone.see(&retry);
     let limit = hands.num_permits();
     let (fresh_due, retry_due) = (due(&fresh), due(&retry));
     let fresh_limit = match (fresh_due.is_empty(), retry_due.is_empty()) {
@@ -118,16 +135,20 @@ async fn claim_some<J: RetryJob, B: Backend>(
         fresh_has_more &= lane != Lane::Fresh || jobs.len() == room;
         claimed += jobs.len();
         for job in jobs {
-            start(shared, finishes, job, lane, &mut hands, started);
+            let Some(hand) = hands.split(1) else {
+                unreachable!("no more jobs were asked for than there are hands")
+            };
+            start(shared, finishes, job, lane, hand, started);
         }
     }
     *turn = turn.wrapping_add(claimed as u64);
     if claimed > 0 {
         return Ok(Found::Claimed);
     }
-    Ok(Found::Nothing(
-        fresh.wait().into_iter().chain(retry.wait()).min(),
-    ))
+    // What is due and was not to be had is another's, or waits for a turn
+    // alone: when there will be something to claim is not known.
+    let waits = [fresh.wait(), retry.wait()].into_iter().flatten();
+    Ok(Found::Nothing(waits.filter(|wait| !wait.is_zero()).min()))
 }
 
 fn due(heads: &DueHeads) -> Vec<Head> {
@@ -135,7 +156,7 @@ fn due(heads: &DueHeads) -> Vec<Head> {
 }
 
 #[tracing::instrument(level = "debug", skip_all, fields(?lane, limit))]
-async fn claim<J: RetryJob, B: Backend>(
+pub(super) async fn claim<J: RetryJob, B: Backend>(
     shared: &Shared<J, B>,
     lane: Lane,
     heads: Vec<Head>,
@@ -152,12 +173,12 @@ async fn claim<J: RetryJob, B: Backend>(
 }
 
 /// Notes the lease of a claimed job and starts its task.
-fn start<J: RetryJob, B: Backend>(
+pub(super) fn start<J: RetryJob, B: Backend>(
     shared: &Arc<Shared<J, B>>,
     finishes: &mpsc::Sender<Finish>,
     job: ClaimedJob,
     lane: Lane,
-    hands: &mut OwnedSemaphorePermit,
+    hand: OwnedSemaphorePermit,
     claimed_at: Instant,
 ) {
     let events = shared.queue.event_sender();
@@ -165,7 +186,6 @@ fn start<J: RetryJob, B: Backend>(
     let revoke = shared
         .held
         .hold(job.lease.clone(), claimed_at + J::schema().lease);
-    let hand = hands.split(1);
     let shared_task = Arc::clone(shared);
     let finishes = finishes.clone();
     shared.tasks.spawn(async move {

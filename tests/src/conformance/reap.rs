@@ -15,7 +15,8 @@ use retryjob_core::{
 use crate::{
     TestDatabase,
     act::{
-        claim, claim_shard, enqueue, finish, given_back, ids, put_in, reap_of, running, succeeded,
+        claim, claim_shard, enqueue, failed, finish, given_back, ids, put_in, reap_of, running,
+        succeeded,
     },
     jobs::{ATTEMPTS_MAX, BACKOFF, JOB, LEASE, job, jobs},
 };
@@ -178,7 +179,7 @@ pub async fn attempts_that_lapse_end_with_the_maximum<D: TestDatabase>(db: D) {
         let reaped = backend.reap(reap_of(10)).await.unwrap();
         assert_eq!(finished_ids(&reaped.finishes), [id]);
         db.pass(&JOB, BACKOFF).await;
-        let again = claim_shard(&backend, Lane::Retry, 0, 9).await;
+        let again = claim_shard(&backend, Lane::Alone, 0, 9).await;
         if again.is_empty() {
             break;
         }
@@ -188,4 +189,31 @@ pub async fn attempts_that_lapse_end_with_the_maximum<D: TestDatabase>(db: D) {
     let row = db.row(&JOB, id).await;
     assert_eq!((row.status, row.attempt_no), (Status::Dead, ATTEMPTS_MAX));
     assert_eq!(row.lease_seq, u64::from(ATTEMPTS_MAX));
+}
+
+pub async fn last_attempt_after_a_crash_is_claimed_alone<D: TestDatabase>(db: D) {
+    let backend = db.installed(&JOB).await;
+    // One that crashed at every attempt but the last, one that failed.
+    let crashed = running(&backend, job(1)).await;
+    db.pass(&JOB, LEASE + MARGIN).await;
+    backend.reap(reap_of(10)).await.unwrap();
+    db.pass(&JOB, BACKOFF).await;
+    // After its first crash it has two attempts left, and waits as any other.
+    let again = claim_shard(&backend, Lane::Retry, 0, 9).await;
+    assert_eq!(ids(&again), [crashed.lease.id]);
+    db.pass(&JOB, LEASE + MARGIN).await;
+    backend.reap(reap_of(10)).await.unwrap();
+    let mut has_failed = running(&backend, job(2)).await;
+    for _ in 1..ATTEMPTS_MAX {
+        let retry = failed(&has_failed, Decision::Retry(Duration::ZERO));
+        assert!(finish(&backend, retry).await);
+        let claimed = claim_shard(&backend, Lane::Retry, 0, 9).await;
+        assert_eq!(ids(&claimed), [has_failed.lease.id]);
+        has_failed = claimed.into_iter().next().unwrap();
+    }
+    db.pass(&JOB, BACKOFF).await;
+    assert_eq!(claim_shard(&backend, Lane::Retry, 0, 9).await, []);
+    let alone = claim_shard(&backend, Lane::Alone, 0, 9).await;
+    assert_eq!(ids(&alone), [crashed.lease.id]);
+    assert_eq!(alone[0].attempt_no, ATTEMPTS_MAX);
 }

@@ -39,7 +39,7 @@ pub fn steps(most: usize) -> impl Strategy<Value = Vec<Step>> {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let lane = || prop_oneof![Just(Lane::Fresh), Just(Lane::Retry)];
+    let lane = || prop_oneof![Just(Lane::Fresh), Just(Lane::Retry), Just(Lane::Alone)];
     let shards = Just(vec![0u16, 1, 2]).prop_shuffle();
     let shards = (shards, 1..=3usize).prop_map(|(mut shards, count)| {
         shards.truncate(count);

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use retryjob::{
-    Backend as _, Event, Leased, Node, RetryJob, Status,
-    op::{claim::Claim, due::Lane},
+    Backend, Event, Leased, Node, RetryJob, Status,
+    op::{claim::Claim, due::Lane, reap::Reap},
 };
 use tokio::sync::Notify;
 
@@ -84,24 +84,66 @@ pub async fn handler_whose_lease_is_lost_is_stopped_and_told<D: TestDatabase>(db
     );
 }
 
+/// A worker that claims up to so many jobs and is never heard of again.
+async fn claim_and_die<B: Backend>(backend: &B, lane: Lane, limit: u16) -> usize {
+    let heads = backend.due_heads(lane).await.unwrap();
+    let claim = Claim {
+        owner: Node::new("dead").lease_owner(),
+        lane,
+        heads: heads.heads,
+        limit,
+        lease: Short::SCHEMA.lease,
+    };
+    backend.claim(claim).await.unwrap().jobs.len()
+}
+
 pub async fn jobs_of_a_dead_worker_are_reaped_and_run_again<D: TestDatabase>(db: D) {
     let (queue, _flow) = queue::<Short, D>(&db).await;
     let jobs: Vec<_> = (0..30).map(|no| Short { no }).collect();
     queue.enqueue_many(&jobs).await.unwrap();
-    // A worker that claims and is never heard of again.
-    let heads = queue.backend().due_heads(Lane::Fresh).await.unwrap();
-    let claim = Claim {
-        owner: Node::new("dead").lease_owner(),
-        lane: Lane::Fresh,
-        heads: heads.heads,
-        limit: 30,
-        lease: Short::SCHEMA.lease,
-    };
-    assert_eq!(queue.backend().claim(claim).await.unwrap().jobs.len(), 30);
+    assert_eq!(claim_and_die(queue.backend(), Lane::Fresh, 30).await, 30);
     let worker = queue.worker(async |_: Leased<Short, D::Backend>| {});
     let summary = worker.run_until_idle().await.unwrap();
     assert_eq!((summary.reaped_count, summary.success_count), (30, 30));
     for row in db.rows(Short::schema()).await {
         assert_eq!((row.attempt_no, row.lease_seq), (2, 2));
     }
+}
+
+pub async fn last_attempt_after_crashes_runs_with_nothing_else_in_hand<D: TestDatabase>(db: D) {
+    let (queue, _flow) = queue::<Short, D>(&db).await;
+    let id = queue.enqueue(&Short { no: 0 }).await.unwrap().id;
+    let attempts_max = Short::SCHEMA.retry.max_attempts;
+    for attempt in 1..attempts_max {
+        let lane = if attempt == 1 {
+            Lane::Fresh
+        } else {
+            Lane::Retry
+        };
+        assert_eq!(claim_and_die(queue.backend(), lane, 1).await, 1);
+        db.pass(Short::schema(), 10 * Short::SCHEMA.lease).await;
+        queue.backend().reap(Reap { limit: 10 }).await.unwrap();
+        db.pass(Short::schema(), 10 * Short::SCHEMA.lease).await;
+    }
+    let others: Vec<_> = (1..60).map(|no| Short { no }).collect();
+    queue.enqueue_many(&others).await.unwrap();
+    let log = Log::default();
+    let worker = queue.worker_with(
+        log.clone(),
+        async |job: Leased<Short, D::Backend>, log: Log| {
+            log.enter();
+            if job.no == 0 {
+                log.attempt(&job);
+                assert_eq!(log.running(), 1, "others were running");
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            if job.no == 0 {
+                assert_eq!(log.running(), 1, "others were started meanwhile");
+            }
+            log.leave();
+        },
+    );
+    let summary = worker.concurrency(4).run_until_idle().await.unwrap();
+    assert_eq!(log.attempts(), [(id, attempts_max.into())]);
+    assert_eq!((summary.success_count, summary.failure_count), (60, 0));
 }

@@ -117,6 +117,10 @@ impl Log {
         self.running.fetch_sub(1, Ordering::SeqCst);
     }
 
+    pub fn running(&self) -> usize {
+        self.running.load(Ordering::SeqCst)
+    }
+
     pub fn running_max(&self) -> usize {
         self.running_max.load(Ordering::SeqCst)
     }
@@ -150,6 +154,7 @@ macro_rules! worker_conformance {
                     handler_that_outlives_its_lease_keeps_it,
                     handler_whose_lease_is_lost_is_stopped_and_told,
                     jobs_of_a_dead_worker_are_reaped_and_run_again,
+                    last_attempt_after_crashes_runs_with_nothing_else_in_hand,
                 }
                 samples {
                     a_job_with_payload_column_and_hashed_shard_comes_back_whole,
