@@ -86,7 +86,7 @@ macro_rules! conformance {
                 reap_leaves_live_leases,
                 reap_leaves_jobs_that_moved_after_it_looked,
                 late_finisher_is_told_after_a_reap,
-                attempts_that_lapse_end_with_the_maximum,
+                attempts_that_lapse_end_dead_as_crashed_with_the_maximum,
                 last_attempt_after_a_crash_is_claimed_alone,
             }
             operate {

@@ -11,7 +11,12 @@ use crate::{
 };
 
 /// What `last_error` says of a lapsed attempt.
-pub const LAPSED: &str = "the lease lapsed: its worker crashed, hung or lost the database";
+///
+/// It begins with the reason `crashed`, for a program to look for, as in
+/// `WHERE status = 3 AND last_error LIKE 'crashed: %'`. A job whose every
+/// attempt aborts its process is DEAD with it after exactly the maximum of
+/// attempts.
+pub const LAPSED: &str = "crashed: the lease lapsed; its worker died, hung or lost the database";
 
 /// Asks to take back lapsed leases.
 #[derive(Clone, Copy, Debug)]

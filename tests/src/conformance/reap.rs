@@ -170,11 +170,14 @@ pub async fn late_finisher_is_told_after_a_reap<D: TestDatabase>(db: D) {
     assert_eq!(db.rows(&JOB).await, before);
 }
 
-pub async fn attempts_that_lapse_end_with_the_maximum<D: TestDatabase>(db: D) {
+/// As jobs do that abort their process, on the last attempt too.
+pub async fn attempts_that_lapse_end_dead_as_crashed_with_the_maximum<D: TestDatabase>(db: D) {
     let backend = db.installed(&JOB).await;
     let id = running(&backend, job(1)).await.lease.id;
     let mut runs = 1;
     loop {
+        let row = db.row(&JOB, id).await;
+        assert_eq!((row.status, row.attempt_no), (Status::Running, runs));
         db.pass(&JOB, LEASE + MARGIN).await;
         let reaped = backend.reap(reap_of(10)).await.unwrap();
         assert_eq!(finished_ids(&reaped.finishes), [id]);
@@ -189,6 +192,15 @@ pub async fn attempts_that_lapse_end_with_the_maximum<D: TestDatabase>(db: D) {
     let row = db.row(&JOB, id).await;
     assert_eq!((row.status, row.attempt_no), (Status::Dead, ATTEMPTS_MAX));
     assert_eq!(row.lease_seq, u64::from(ATTEMPTS_MAX));
+    let reason = row.last_error.unwrap();
+    assert!(reason.starts_with("crashed: "), "{reason}");
+
+    // Dead is where it stays.
+    db.pass(&JOB, LEASE * 10).await;
+    assert_eq!(backend.reap(reap_of(10)).await.unwrap().finishes, []);
+    for lane in [Lane::Fresh, Lane::Retry] {
+        assert_eq!(claim_shard(&backend, lane, 0, 9).await, []);
+    }
 }
 
 pub async fn last_attempt_after_a_crash_is_claimed_alone<D: TestDatabase>(db: D) {
