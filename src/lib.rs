@@ -27,6 +27,8 @@
 //! # let url = format!("sqlite://{}/jobs.sqlite", folder.display());
 //! let queue = Queue::<Charge>::connect(&url).await?;
 //! queue.install().await?;
+//! let report = queue.doctor().await?; // what the database really gives
+//! assert_eq!(report.level(), retryjob::op::doctor::Level::Ok, "{report}");
 //! let job = Charge { subscription_id: 7, period: "2026-12".into(), amount_cents: 990 };
 //! queue.enqueue(&job).await?;
 //! assert!(!queue.enqueue(&job).await?.is_new); // the same charge, once

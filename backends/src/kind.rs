@@ -4,8 +4,11 @@ use std::future::Future;
 
 use retryjob_core::{
     JobSchema, Result,
-    op::claim::{Claim, Claimed},
-    sql::{Dialect, TableSpec},
+    op::{
+        claim::{Claim, Claimed},
+        doctor::Finding,
+    },
+    sql::{Catalogue, Dialect, TableSpec},
 };
 use sqlx::{Database, Pool};
 
@@ -51,11 +54,46 @@ pub(crate) trait Kind: Sized + Send + Sync + 'static {
         schema: &JobSchema,
     ) -> impl Future<Output = Result<Option<Found>, Fault>> + Send;
 
+    /// What the server of this connection gives, and what it does not.
+    fn examine(
+        session: &mut <Self::Db as Database>::Connection,
+        ask: &Ask<'_>,
+    ) -> impl Future<Output = Result<Vec<Finding>, Fault>> + Send;
+
     /// What every new connection sends before the first statement.
     fn session_statements() -> Vec<&'static str>;
 
     /// Claims due jobs.
     fn claim(store: &Store<Self>, claim: Claim) -> impl Future<Output = Result<Claimed>> + Send;
+}
+
+/// What a backend's doctor needs to know besides the connection.
+#[derive(Debug)]
+pub(crate) struct Ask<'a> {
+    pub(crate) catalogue: &'a Catalogue,
+    pub(crate) schema: &'static JobSchema,
+    /// Connections that a worker may open, of both pools.
+    pub(crate) connections_max: u32,
+    /// The names of the tables that are there.
+    pub(crate) tables: Vec<String>,
+}
+
+impl Ask<'_> {
+    /// Whether there is a table to claim from.
+    pub(crate) fn has_job_table(&self) -> bool {
+        self.tables
+            .iter()
+            .any(|table| table == self.schema.table.as_str())
+    }
+
+    /// The index that claims read by: the first of the job table.
+    pub(crate) fn claim_index(&self) -> &str {
+        let indexes = self.catalogue.tables.iter().flat_map(|t| &t.indexes);
+        indexes
+            .map(|index| index.name.as_str())
+            .next()
+            .unwrap_or_default()
+    }
 }
 
 /// A table that is there.

@@ -45,7 +45,7 @@ async fn probe_sqlite(_url: &str) -> Result<Probed> {
 
 #[cfg(feature = "mysql8")]
 async fn probe_mysql(url: &str) -> Result<Probed> {
-    use crate::{mysql::connect, mysql8::probe::can_skip_locked};
+    use crate::mysql::{connect, skip_locked::can_skip_locked};
     let pool = connect::open(url).await?;
     let can_skip = match connect::check(&pool).await {
         Ok(_) => can_skip_locked(&pool).await,

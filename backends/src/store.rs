@@ -7,6 +7,7 @@ use retryjob_core::{
     op::{
         claim::{Claim, Claimed},
         counts::Counts,
+        doctor::Report,
         due::{DueHeads, Lane},
         enqueue::{Enqueued, NewJob},
         finish::{Finish, Finished},
@@ -25,6 +26,7 @@ use crate::{
     op::{
         Operation,
         counts::{AnyOpen, CountAll},
+        doctor::doctor,
         due::Heads,
         enqueue::{EnqueueAll, EnqueueOne, check_bytes},
         finish::FinishAll,
@@ -206,6 +208,10 @@ impl<K: Kind> Store<K> {
 
     pub(crate) async fn has_open(&self) -> Result<bool> {
         self.run(AnyOpen).await
+    }
+
+    pub(crate) async fn doctor(&self) -> Result<Report> {
+        doctor::<K>(&self.pool, &self.catalogue, self.schema).await
     }
 
     pub(crate) async fn begin(&self) -> Result<Transaction<'static, K::Db>> {

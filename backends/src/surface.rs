@@ -109,6 +109,7 @@ macro_rules! implement {
                 op::{
                     claim::{Claim, Claimed},
                     counts::Counts,
+                    doctor::Report,
                     due::{DueHeads, Lane},
                     enqueue::{Enqueued, NewJob},
                     finish::{Finish, Finished},
@@ -197,6 +198,10 @@ macro_rules! implement {
                 async fn has_open(&self) -> Result<bool> {
                     let span = operation!("has_open", self.0.schema);
                     self.0.has_open().instrument(span).await
+                }
+                async fn doctor(&self) -> Result<Report> {
+                    let span = operation!("doctor", self.0.schema);
+                    self.0.doctor().instrument(span).await
                 }
                 async fn begin(&self) -> Result<Self::Tx> {
                     self.0.begin().await

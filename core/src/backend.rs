@@ -7,6 +7,7 @@ use crate::{
     op::{
         claim::{Claim, Claimed},
         counts::Counts,
+        doctor::Report,
         due::{DueHeads, Lane},
         enqueue::{Enqueued, NewJob},
         finish::{Finish, Finished},
@@ -151,6 +152,16 @@ pub trait Backend: Clone + Send + Sync + 'static {
     /// Held by `has_open_sees_waiting_and_running_jobs` and
     /// `has_open_never_misses_a_job_that_moves`.
     fn has_open(&self) -> impl Future<Output = Result<bool>> + Send;
+
+    /// What the connected server really gives, and how its tables stand:
+    /// reads alone, and a server that is not as it should be is reported and
+    /// is no error. Its statements are not of the catalogue, as those of
+    /// `install` are not.
+    ///
+    /// Held by `doctor_finds_no_fault_in_a_healthy_installed_database`,
+    /// `doctor_names_the_missing_table_and_makes_none` and
+    /// `doctor_names_each_difference_of_the_table`.
+    fn doctor(&self) -> impl Future<Output = Result<Report>> + Send;
 
     /// Opens a transaction on one of the backend's own connections.
     fn begin(&self) -> impl Future<Output = Result<Self::Tx>> + Send;

@@ -12,6 +12,7 @@ use crate::{
     job::{RetryJob, new_job},
     op::{
         counts::Counts,
+        doctor::Report,
         enqueue::{Due, Enqueued, NewJob},
         operate::{Action, Operate, Operated, Operation},
     },
@@ -220,6 +221,34 @@ impl<J: RetryJob, B: Backend> Queue<J, B> {
     /// See [`Backend::counts`].
     pub async fn counts(&self) -> Result<Counts> {
         self.backend.counts().await
+    }
+
+    /// Reports what the connected server really gives: version, durability and
+    /// session settings, clock, the job table's engine, columns and indexes,
+    /// and how it would run a claim. Changes nothing, and sends statements that
+    /// are not of the catalogue; it is for a person or a deployment, not for
+    /// every minute.
+    ///
+    /// ```
+    /// use retryjob_core::{Ident, JobSchema, Memory, op::doctor::Level, Backend as _};
+    ///
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    /// # runtime.block_on(async {
+    /// static JOB: JobSchema = JobSchema::new(Ident::new("job")).checked();
+    /// let report = Memory::new(&JOB).doctor().await?; // or queue.doctor()
+    /// println!("{report}");
+    /// assert_eq!(report.at(Level::Fault).count(), 0);
+    /// # retryjob_core::Result::Ok(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Transient`](crate::ErrorKind::Transient) when there is no
+    /// connection; whatever a connected server lacks is a finding.
+    pub async fn doctor(&self) -> Result<Report> {
+        self.backend.doctor().await
     }
 
     /// Events of everything that this queue, its clones and their workers do

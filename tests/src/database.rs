@@ -87,6 +87,12 @@ pub trait SqlDatabase: TestDatabase {
     /// with the name that its message must have.
     fn spoil(&self, schema: &'static JobSchema) -> impl Future<Output = Vec<&'static str>> + Send;
 
+    /// The name of the index that claims read by.
+    fn claim_index(&self, schema: &'static JobSchema) -> String;
+
+    /// The statement that drops an index.
+    fn drop_index_sql(&self, schema: &'static JobSchema, index: &str) -> String;
+
     /// How the table was created, as the database tells it.
     fn create_sql(&self, schema: &'static JobSchema) -> impl Future<Output = String> + Send;
 

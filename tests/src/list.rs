@@ -102,6 +102,10 @@ macro_rules! conformance {
                 has_open_sees_waiting_and_running_jobs,
                 has_open_never_misses_a_job_that_moves,
             }
+            doctor {
+                doctor_finds_no_fault_in_a_healthy_installed_database,
+                doctor_names_the_missing_table_and_makes_none,
+            }
             model {
                 any_sequence_of_operations_matches_the_reference,
             }
@@ -117,6 +121,12 @@ macro_rules! conformance_sql {
             faults {
                 table_with_faults_is_refused_with_each_of_them_named,
                 further_columns_and_indexes_are_fine,
+            }
+            ills {
+                doctor_tells_every_part_of_the_server,
+                doctor_names_each_difference_of_the_table,
+                doctor_names_a_claim_that_has_lost_its_index,
+                doctor_names_a_surplus_index_as_worth_a_change,
             }
             cancel {
                 cancelled_calls_leave_no_transaction_open,
@@ -142,6 +152,11 @@ macro_rules! conformance_skip_locked {
 macro_rules! conformance_mysql {
     ($database:ty) => {
         $crate::tests! { $database;
+            settings {
+                doctor_names_another_engine_and_row_format,
+                doctor_tells_settings_as_the_server_has_them,
+                doctor_says_unknown_of_what_its_user_may_not_read,
+            }
             locks {
                 deadlock_in_the_callers_transaction_surfaces_and_leaves_nothing,
                 finish_waits_for_a_lock_and_is_written,

@@ -30,7 +30,7 @@ const SHOW: &str = "SHOW SESSION VARIABLES WHERE Variable_name IN ('time_zone', 
 
 /// What the variables must say. Some servers have only one of the two names of
 /// the isolation.
-const WANTED: [(&str, &str); 8] = [
+pub(super) const WANTED: [(&str, &str); 8] = [
     ("time_zone", "+00:00"),
     (
         "sql_mode",
@@ -171,7 +171,7 @@ async fn verify(connection: &mut MySqlConnection) -> Result<Vec<String>, sqlx::E
 }
 
 /// Modes are a set: servers write them in an order of their own.
-fn words(value: &str) -> BTreeSet<&str> {
+pub(super) fn words(value: &str) -> BTreeSet<&str> {
     value.split(',').collect()
 }
 

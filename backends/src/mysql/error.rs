@@ -39,8 +39,7 @@ pub(super) const DENIED: [u16; 6] = [1045, 1044, 1698, 1142, 1251, 1820];
 /// No such database.
 pub(super) const NO_DATABASE: u16 = 1049;
 /// Words that the server can't parse.
-#[cfg(feature = "mysql8")]
-pub(crate) const SYNTAX: u16 = 1064;
+pub(super) const SYNTAX: u16 = 1064;
 
 /// What an error of the driver means for the operation that met it.
 pub(crate) fn fault(error: sqlx::Error) -> Fault {

@@ -11,3 +11,7 @@ pub(crate) mod error;
 pub(crate) mod dialect;
 
 pub(crate) mod inspect;
+
+pub(crate) mod skip_locked;
+
+pub(crate) mod doctor;

@@ -53,7 +53,7 @@ fn query(statement: &Statement, values: Vec<Value>) -> Query<'static, MySql, MyS
     slots.zip(values).fold(query, bind)
 }
 
-fn bind(
+pub(super) fn bind(
     query: Query<'static, MySql, MySqlArguments>,
     (slot, value): (Slot, Value),
 ) -> Query<'static, MySql, MySqlArguments> {

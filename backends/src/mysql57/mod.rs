@@ -4,15 +4,18 @@ mod claim;
 
 use retryjob_core::{
     JobSchema, Result,
-    op::claim::{Claim, Claimed},
+    op::{
+        claim::{Claim, Claimed},
+        doctor::Finding,
+    },
     sql::{Dialect, TableSpec},
 };
 use sqlx::{MySql, MySqlConnection, Pool};
 
 use crate::{
     fault::Fault,
-    kind::{Found, Kind, SECOND_POOL_CONNECTIONS},
-    mysql::{connect, dialect::MysqlDialect, inspect::inspect},
+    kind::{Ask, Found, Kind, SECOND_POOL_CONNECTIONS},
+    mysql::{connect, dialect::MysqlDialect, doctor, inspect::inspect},
     store::Store,
 };
 
@@ -46,6 +49,10 @@ impl Kind for WithoutSkipLocked {
         schema: &JobSchema,
     ) -> Result<Option<Found>, Fault> {
         inspect(session, want, schema).await
+    }
+
+    async fn examine(session: &mut MySqlConnection, ask: &Ask<'_>) -> Result<Vec<Finding>, Fault> {
+        doctor::examine(session, ask, false).await
     }
 
     fn session_statements() -> Vec<&'static str> {

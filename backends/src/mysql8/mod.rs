@@ -1,20 +1,21 @@
 //! MySQL from 8.0.1 and MariaDB from 10.6: servers with `SKIP LOCKED`.
 
-pub(crate) mod probe;
-
 mod claim;
 
 use retryjob_core::{
     Error, ErrorKind, JobSchema, Result,
-    op::claim::{Claim, Claimed},
+    op::{
+        claim::{Claim, Claimed},
+        doctor::Finding,
+    },
     sql::{Dialect, TableSpec},
 };
 use sqlx::{MySql, MySqlConnection, Pool};
 
 use crate::{
     fault::Fault,
-    kind::{Found, Kind, SECOND_POOL_CONNECTIONS},
-    mysql::{connect, dialect::MysqlDialect, inspect::inspect},
+    kind::{Ask, Found, Kind, SECOND_POOL_CONNECTIONS},
+    mysql::{connect, dialect::MysqlDialect, doctor, inspect::inspect, skip_locked},
     store::Store,
 };
 
@@ -36,7 +37,7 @@ impl Kind for WithSkipLocked {
 
     async fn check(pool: &Pool<MySql>) -> Result<usize> {
         let bytes_max = connect::check(pool).await?;
-        if probe::can_skip_locked(pool).await? {
+        if skip_locked::can_skip_locked(pool).await? {
             return Ok(bytes_max);
         }
         Err(Error::new(
@@ -56,6 +57,10 @@ impl Kind for WithSkipLocked {
         schema: &JobSchema,
     ) -> Result<Option<Found>, Fault> {
         inspect(session, want, schema).await
+    }
+
+    async fn examine(session: &mut MySqlConnection, ask: &Ask<'_>) -> Result<Vec<Finding>, Fault> {
+        doctor::examine(session, ask, true).await
     }
 
     fn session_statements() -> Vec<&'static str> {
@@ -80,6 +85,6 @@ impl Mysql8 {
     /// `SKIP LOCKED`.
     #[must_use]
     pub fn probe_statement() -> String {
-        probe::statement()
+        skip_locked::statement()
     }
 }

@@ -47,7 +47,11 @@ impl Operation for Heads {
     }
 }
 
-async fn clock<S: Session>(session: &mut S, catalogue: &Catalogue) -> Result<DbTime, Fault> {
+/// The database's clock.
+pub(crate) async fn clock<S: Session>(
+    session: &mut S,
+    catalogue: &Catalogue,
+) -> Result<DbTime, Fault> {
     let rows = read(session, &catalogue.clock, |bind| unbound(bind.slot)).await?;
     let Some(row) = rows.into_iter().next() else {
         return Err(Fault::database("the database did not tell its time"));

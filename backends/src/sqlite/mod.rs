@@ -12,16 +12,21 @@ mod dialect;
 
 mod inspect;
 
+mod doctor;
+
 use retryjob_core::{
     JobSchema, Result,
-    op::claim::{Claim, Claimed},
+    op::{
+        claim::{Claim, Claimed},
+        doctor::Finding,
+    },
     sql::{Dialect, TableSpec},
 };
 use sqlx::{Pool, SqliteConnection};
 
 use crate::{
     fault::Fault,
-    kind::{Found, Kind, SECOND_POOL_CONNECTIONS},
+    kind::{Ask, Found, Kind, SECOND_POOL_CONNECTIONS},
     store::Store,
 };
 use dialect::SqliteDialect;
@@ -58,6 +63,10 @@ impl Kind for InFile {
         _schema: &JobSchema,
     ) -> Result<Option<Found>, Fault> {
         inspect::inspect(session, want).await
+    }
+
+    async fn examine(session: &mut SqliteConnection, ask: &Ask<'_>) -> Result<Vec<Finding>, Fault> {
+        doctor::examine(session, ask).await
     }
 
     fn session_statements() -> Vec<&'static str> {

@@ -49,7 +49,7 @@ fn query(statement: &Statement, values: Vec<Value>) -> Query<'static, Sqlite, Sq
     values.into_iter().fold(query, bind)
 }
 
-fn bind(
+pub(super) fn bind(
     query: Query<'static, Sqlite, SqliteArguments>,
     value: Value,
 ) -> Query<'static, Sqlite, SqliteArguments> {

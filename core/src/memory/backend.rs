@@ -13,6 +13,7 @@ use crate::{
     op::{
         claim::{Claim, Claimed},
         counts::Counts,
+        doctor::{Finding, Report},
         due::{DueHeads, Lane},
         enqueue::{Enqueued, NewJob},
         finish::{Finish, Finished},
@@ -139,6 +140,31 @@ impl Backend for Memory {
 
     async fn has_open(&self) -> Result<bool> {
         self.on_table(|table, _| Ok(table.counts().open() > 0))
+    }
+
+    async fn doctor(&self) -> Result<Report> {
+        let name = self.schema.table.as_str();
+        let subject = format!("table {name}");
+        let mut findings = vec![Finding::note(
+            "server",
+            "memory",
+            "for tests: jobs are gone with the process",
+        )];
+        let state = self.shared.lock();
+        match state.tables.get(name) {
+            None => findings.push(Finding::fault(subject, "missing", "run `install`")),
+            Some(table) => {
+                let differences = differences(self.schema, table.schema);
+                let faults = differences.iter().map(|difference| {
+                    Finding::fault(&subject, difference, "made for another job type")
+                });
+                findings.extend(faults);
+                if differences.is_empty() {
+                    findings.push(Finding::ok(subject, "as the job type describes"));
+                }
+            }
+        }
+        Ok(Report { findings })
     }
 
     async fn begin(&self) -> Result<MemoryTx> {

@@ -15,3 +15,5 @@ pub mod reap;
 pub mod operate;
 
 pub mod counts;
+
+pub mod doctor;

@@ -128,7 +128,9 @@ impl ColumnSpec {
 }
 
 impl IndexSpec {
-    fn described(&self) -> String {
+    /// What it is over, in words.
+    #[must_use]
+    pub fn described(&self) -> String {
         let unique = if self.is_unique {
             "unique over"
         } else {

@@ -131,6 +131,28 @@ impl<F: Flavour> Server<F> {
         tx
     }
 
+    /// A setting of the server, as SHOW tells it.
+    pub async fn global(&self, name: &str) -> String {
+        let show = format!("SHOW GLOBAL VARIABLES LIKE '{name}'");
+        let row = sqlx::query(AssertSqlSafe(show)).fetch_one(&self.pool).await;
+        row.unwrap().get(1)
+    }
+
+    /// A user with these privileges on this database alone, and its URL.
+    pub async fn plain_user(&self, privileges: &str) -> (String, String) {
+        let (name, password) = (format!("rj{}", &self.name[14..]), "plain");
+        let user = format!("'{name}'@'%'");
+        for sql in [
+            format!("CREATE USER {user} IDENTIFIED BY '{password}'"),
+            format!("GRANT {privileges} ON {}.* TO {user}", self.name),
+        ] {
+            self.execute(&sql).await;
+        }
+        let place = self.server_url.rsplit('@').next().unwrap();
+        let url = format!("mysql://{name}:{password}@{place}/{}", self.name);
+        (user, url)
+    }
+
     async fn rows_of(&self, table: &str, schema: &JobSchema) -> Vec<JobRow> {
         let sql = format!("SELECT * FROM {table} ORDER BY id");
         let rows = sqlx::query(AssertSqlSafe(sql)).fetch_all(&self.pool).await;
@@ -237,6 +259,14 @@ impl<F: Flavour> SqlDatabase for Server<F> {
                 .await;
         }
         faults.map(|(_, name)| name).to_vec()
+    }
+
+    fn claim_index(&self, _: &'static JobSchema) -> String {
+        "claim".into()
+    }
+
+    fn drop_index_sql(&self, schema: &'static JobSchema, index: &str) -> String {
+        format!("DROP INDEX {index} ON {}", schema.table)
     }
 
     async fn create_sql(&self, schema: &'static JobSchema) -> String {

@@ -145,6 +145,14 @@ impl SqlDatabase for SqliteFile {
         ]
     }
 
+    fn claim_index(&self, schema: &'static JobSchema) -> String {
+        format!("{}_claim", schema.table)
+    }
+
+    fn drop_index_sql(&self, _: &'static JobSchema, index: &str) -> String {
+        format!("DROP INDEX {index}")
+    }
+
     async fn create_sql(&self, schema: &'static JobSchema) -> String {
         let sql = "SELECT group_concat(sql, ';') FROM sqlite_master WHERE tbl_name = ? AND type = 'table'";
         let text = sqlx::query_scalar(sql).bind(schema.table.as_str());

@@ -5,6 +5,7 @@ use retryjob_core::{
     op::{
         claim::{Claim, Claimed},
         counts::Counts,
+        doctor::Report,
         due::{DueHeads, Lane},
         enqueue::{Enqueued, NewJob},
         finish::{Finish, Finished},
@@ -196,6 +197,10 @@ impl<B: Backend> Backend for Recorded<B> {
 
     async fn has_open(&self) -> Result<bool> {
         self.inner.has_open().await
+    }
+
+    async fn doctor(&self) -> Result<Report> {
+        self.inner.doctor().await
     }
 
     async fn begin(&self) -> Result<Self::Tx> {

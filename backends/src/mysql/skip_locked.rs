@@ -2,15 +2,18 @@
 
 use retryjob_core::Result;
 use sea_query::{Expr, LockBehavior, LockType, MysqlQueryBuilder, SelectStatement};
-use sqlx::{AssertSqlSafe, MySql, Pool};
+use sqlx::{AssertSqlSafe, Executor, MySql};
 
-use crate::{fault::Fault, mysql::error};
+use super::error;
+use crate::fault::Fault;
 
 /// Runs a statement that only servers with `SKIP LOCKED` understand. It needs
 /// no table.
-pub(crate) async fn can_skip_locked(pool: &Pool<MySql>) -> Result<bool> {
+pub(crate) async fn can_skip_locked(
+    connection: impl Executor<'_, Database = MySql>,
+) -> Result<bool> {
     let probed = sqlx::raw_sql(AssertSqlSafe(statement()))
-        .execute(pool)
+        .execute(connection)
         .await;
     match probed {
         Ok(_) => Ok(true),
@@ -24,7 +27,7 @@ pub(crate) async fn can_skip_locked(pool: &Pool<MySql>) -> Result<bool> {
 }
 
 /// The text that is sent.
-pub(super) fn statement() -> String {
+pub(crate) fn statement() -> String {
     let one = || Expr::cust("1");
     let table = SelectStatement::new().expr_as(one(), "one").to_owned();
     SelectStatement::new()
