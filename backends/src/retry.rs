@@ -32,6 +32,9 @@ const LOST_MS_MAX: u64 = 10_000;
 /// Counts tries, and pauses between them.
 pub(crate) struct Tries {
     made: u32,
+    /// Those that a busy database ended: a server that was away first takes
+    /// none of them.
+    busy: u32,
     since: Instant,
 }
 
@@ -39,21 +42,14 @@ impl Tries {
     pub(crate) fn new() -> Self {
         Self {
             made: 0,
+            busy: 0,
             since: Instant::now(),
         }
     }
 
     /// Waits before the next try, or gives up.
     pub(crate) async fn pause(&mut self, fault: Fault) -> Result<()> {
-        self.made += 1;
-        let may_pass = match &fault {
-            Fault::Busy(_) => self.made < TRIES_MAX,
-            Fault::Lost(sqlx::Error::PoolTimedOut) => false,
-            Fault::Lost(_) => self.since.elapsed() < Duration::from_millis(LOST_MS_MAX),
-            Fault::Again => self.made < TRIES_MAX,
-            Fault::Duplicate(_) | Fault::Exists | Fault::Final(_) => false,
-        };
-        if !may_pass {
+        if !self.may_pass(&fault) {
             return Err(self.given_up(fault));
         }
         tracing::debug!(tries = self.made, ?fault, "runs again from BEGIN");
@@ -63,13 +59,27 @@ impl Tries {
         Ok(())
     }
 
+    /// Counts a try that ended so, and tells whether another may end better.
+    fn may_pass(&mut self, fault: &Fault) -> bool {
+        self.made += 1;
+        match fault {
+            Fault::Busy(_) | Fault::Again => {
+                self.busy += 1;
+                self.busy < TRIES_MAX
+            }
+            Fault::Lost(sqlx::Error::PoolTimedOut) => false,
+            Fault::Lost(_) => self.since.elapsed() < Duration::from_millis(LOST_MS_MAX),
+            Fault::Duplicate(_) | Fault::Exists | Fault::Final(_) => false,
+        }
+    }
+
     fn given_up(&self, fault: Fault) -> Error {
         let tries = self.made;
         let seconds = self.since.elapsed().as_secs();
         match fault {
             Fault::Busy(source) => Error::with_source(
                 ErrorKind::Transient,
-                format!("the database was still busy after {tries} tries; nothing was changed"),
+                format!("the database was still busy after {tries} tries; run it again"),
                 source,
             ),
             Fault::Lost(source) => Error::with_source(
@@ -243,6 +253,18 @@ impl<DB: Database> Drop for Seat<DB> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_busy_database_after_a_lost_one_is_tried_as_often_as_any() {
+        let mut tries = Tries::new();
+        for _ in 0..TRIES_MAX * 2 {
+            assert!(tries.may_pass(&Fault::Lost(sqlx::Error::WorkerCrashed)));
+        }
+        for _ in 1..TRIES_MAX {
+            assert!(tries.may_pass(&Fault::Busy(sqlx::Error::RowNotFound)));
+        }
+        assert!(!tries.may_pass(&Fault::Busy(sqlx::Error::RowNotFound)));
+    }
 
     #[test]
     fn pauses_double_within_their_bounds() {
