@@ -57,18 +57,32 @@ impl OperateAll {
     }
 
     fn answer(&self, at: Option<Status>, id: u64, is_unsure: bool) -> Answer {
-        let Some(status) = at else {
-            return Answer::Missing;
-        };
-        if status.after(self.action.step()).is_ok() {
-            return Answer::Done { from: status };
+        if is_unsure && let Some(from) = self.moved_before(at, id) {
+            return Answer::Done { from };
         }
-        match self.done.get(&id) {
-            Some(from) if is_unsure && from.after(self.action.step()) == Ok(status) => {
-                Answer::Done { from: *from }
+        match at {
+            None => Answer::Missing,
+            Some(from) if from.after(self.action.step()).is_ok() => Answer::Done { from },
+            Some(status) => Answer::Refused { status },
+        }
+    }
+
+    /// Where an earlier run, whose COMMIT got no answer, moved this job from,
+    /// if that shows in where the job stands now.
+    ///
+    /// Where a release or a requeue starts, only an operator leads away: a job
+    /// that is elsewhere was moved, and may have run since. It is not started
+    /// a second time. Where a hold or a cancel starts, workers lead away as
+    /// well, so only a job that stands where it was to go was moved.
+    fn moved_before(&self, at: Option<Status>, id: u64) -> Option<Status> {
+        let from = *self.done.get(&id)?;
+        let is_moved = match self.action {
+            Action::Release | Action::Requeue => at != Some(from),
+            Action::Hold | Action::Cancel => {
+                at.is_some() && from.after(self.action.step()).ok() == at
             }
-            _ => Answer::Refused { status },
-        }
+        };
+        is_moved.then_some(from)
     }
 }
 
@@ -92,8 +106,9 @@ impl Operation for OperateAll {
             }
         }
         let may_move = |id: &&u64| {
-            let at = stands.get(*id);
-            at.is_some_and(|status| status.after(self.action.step()).is_ok())
+            let at = stands.get(*id).copied();
+            let was_moved = is_unsure && self.moved_before(at, **id).is_some();
+            at.is_some_and(|status| status.after(self.action.step()).is_ok()) && !was_moved
         };
         let moving: Vec<u64> = self.sorted.iter().filter(may_move).copied().collect();
         let statements = catalogue.operate(self.action);
@@ -112,5 +127,102 @@ impl Operation for OperateAll {
             .collect();
         self.done.extend(moving.iter().map(|id| (*id, stands[id])));
         Ok(Operated { answers })
+    }
+}
+
+#[cfg(test)]
+#[cfg(feature = "sqlite")]
+mod tests {
+    use retryjob_core::{Ident, JobSchema, sql::Statement};
+
+    use super::*;
+    use crate::{
+        kind::Kind as _,
+        session::{Done, Row},
+        sqlite::InFile,
+    };
+
+    /// A table of one job.
+    struct OneJob {
+        status: Option<Status>,
+        /// Where the statement under test leads.
+        to: Status,
+        moves: usize,
+    }
+
+    impl Session for OneJob {
+        async fn execute(&mut self, _: &Statement, _: Vec<Value>) -> Result<Done, Fault> {
+            self.status = Some(self.to);
+            self.moves += 1;
+            Ok(Done {
+                matched: 1,
+                last_id: 0,
+            })
+        }
+
+        async fn rows(&mut self, _: &Statement, _: Vec<Value>) -> Result<Vec<Row>, Fault> {
+            let row = |status: Status| vec![Value::U64(7), Value::U64(status.code().into())];
+            Ok(self.status.map(row).into_iter().collect())
+        }
+
+        async fn run(&mut self, _: &str) -> Result<(), Fault> {
+            Ok(())
+        }
+
+        fn fault(error: sqlx::Error) -> Fault {
+            Fault::Lost(error)
+        }
+    }
+
+    /// Runs once, lets the job go on, and runs again as after a COMMIT without
+    /// an answer: the second answer, and how often the job was moved.
+    async fn twice(action: Action, from: Status, later: Option<Status>) -> (Answer, usize) {
+        let schema = JobSchema::new(Ident::new("job"));
+        let catalogue = Catalogue::new(&schema, InFile::dialect());
+        let mut job = OneJob {
+            status: Some(from),
+            to: from.after(action.step()).unwrap(),
+            moves: 0,
+        };
+        let mut operate = OperateAll::new(Operate {
+            action,
+            ids: vec![7],
+            reason: None,
+        })
+        .unwrap();
+        let first = operate.run(&mut job, &catalogue, false).await.unwrap();
+        assert_eq!(first.answers, [(7, Answer::Done { from })]);
+        job.status = later;
+        let second = operate.run(&mut job, &catalogue, true).await.unwrap();
+        (second.answers[0].1, job.moves)
+    }
+
+    #[tokio::test]
+    async fn a_requeue_without_an_answer_is_made_once_though_the_job_has_run_since() {
+        let from = Status::Dead;
+        for later in [
+            Some(Status::Pending),
+            Some(Status::Running),
+            Some(Status::Retry),
+            Some(Status::Success),
+            None,
+        ] {
+            let twice = twice(Action::Requeue, from, later).await;
+            assert_eq!(twice, (Answer::Done { from }, 1), "{later:?}");
+        }
+        let again = twice(Action::Requeue, from, Some(from)).await;
+        assert_eq!(again, (Answer::Done { from }, 2), "it was not committed");
+    }
+
+    #[tokio::test]
+    async fn a_hold_without_an_answer_is_not_told_of_a_job_that_runs() {
+        let from = Status::Pending;
+        let held = twice(Action::Hold, from, Some(Status::Hold)).await;
+        assert_eq!(held, (Answer::Done { from }, 1));
+        let status = Status::Running;
+        let claimed = twice(Action::Hold, from, Some(status)).await;
+        assert_eq!(claimed, (Answer::Refused { status }, 1));
+        let again = twice(Action::Hold, from, Some(from)).await;
+        assert_eq!(again, (Answer::Done { from }, 2));
     }
 }
