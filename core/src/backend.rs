@@ -64,7 +64,8 @@ pub trait Backend: Clone + Send + Sync + 'static {
     /// `install_names_every_difference_and_changes_nothing`.
     fn install(&self) -> impl Future<Output = Result<()>> + Send;
 
-    /// Stores jobs: all of them or, on an error, none. Answers one per job, in
+    /// Stores jobs: all of them or, on an error, none; a
+    /// [`Transient`](crate::ErrorKind::Transient) one leaves open which. Answers one per job, in
     /// order. A key that is already there, or comes twice in the call, changes
     /// nothing and says so.
     ///

@@ -23,7 +23,10 @@ pub enum ErrorKind {
     /// The lease lapsed or went to another worker. Nothing was changed.
     LeaseLost,
     /// A deadlock, lock wait, lost connection or failover that did not pass
-    /// within the retries; the transaction it happened in is gone.
+    /// within the retries. The transaction it happened in is gone, unless the
+    /// connection was lost while COMMIT was under way: then what was asked for
+    /// may have been done. An enqueue with a key, a finish and an operator's
+    /// action can be made again.
     Transient,
     /// A setting that can't work.
     Config,

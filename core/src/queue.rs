@@ -70,7 +70,9 @@ impl<J: RetryJob, B: Backend> Queue<J, B> {
     ///
     /// # Errors
     ///
-    /// See [`Backend::enqueue`]. Nothing was stored then.
+    /// See [`Backend::enqueue`]. Nothing was stored then, save that after
+    /// [`Transient`](crate::ErrorKind::Transient) it may have been: enqueue again,
+    /// and the same key makes no second job.
     pub async fn enqueue(&self, job: &J) -> Result<Enqueued> {
         self.enqueue_due(job, Due::Now).await
     }
@@ -79,7 +81,9 @@ impl<J: RetryJob, B: Backend> Queue<J, B> {
     ///
     /// # Errors
     ///
-    /// See [`Backend::enqueue`]. Nothing was stored then.
+    /// See [`Backend::enqueue`]. Nothing was stored then, save that after
+    /// [`Transient`](crate::ErrorKind::Transient) it may have been: enqueue again,
+    /// and the same key makes no second job.
     pub async fn enqueue_due(&self, job: &J, due: Due) -> Result<Enqueued> {
         let answers = self.store(vec![new_job(job, due)?]).await?;
         Ok(answers[0])
@@ -90,7 +94,9 @@ impl<J: RetryJob, B: Backend> Queue<J, B> {
     ///
     /// # Errors
     ///
-    /// See [`Backend::enqueue`]. Nothing was stored then.
+    /// See [`Backend::enqueue`]. Nothing was stored then, save that after
+    /// [`Transient`](crate::ErrorKind::Transient) it may have been: enqueue again,
+    /// and the same key makes no second job.
     pub async fn enqueue_many<'a>(
         &self,
         jobs: impl IntoIterator<Item = &'a J>,
@@ -103,7 +109,9 @@ impl<J: RetryJob, B: Backend> Queue<J, B> {
     ///
     /// # Errors
     ///
-    /// See [`Backend::enqueue`]. Nothing was stored then.
+    /// See [`Backend::enqueue`]. Nothing was stored then, save that after
+    /// [`Transient`](crate::ErrorKind::Transient) it may have been: enqueue again,
+    /// and the same key makes no second job.
     pub async fn enqueue_many_due<'a>(
         &self,
         jobs: impl IntoIterator<Item = (&'a J, Due)>,
