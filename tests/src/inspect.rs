@@ -25,14 +25,20 @@ impl ServerUnderTest {
         }
     }
 
-    /// Its URL, without a database.
+    /// The environment variable that holds its URL.
     #[must_use]
-    pub fn url(self) -> String {
-        let variable = match self {
+    pub fn url_variable(self) -> &'static str {
+        match self {
             Self::Mysql57 => "RETRYJOB_MYSQL57_URL",
             Self::Mysql8 => "RETRYJOB_MYSQL8_URL",
             Self::Mariadb => "RETRYJOB_MARIADB_URL",
-        };
+        }
+    }
+
+    /// Its URL, without a database.
+    #[must_use]
+    pub fn url(self) -> String {
+        let variable = self.url_variable();
         env::var(variable).unwrap_or_else(|_| {
             panic!(
                 "{variable} is not set; start the servers with `tests/servers up`, then \
@@ -55,7 +61,7 @@ impl ServerUnderTest {
             format!("CREATE DATABASE {name}"),
         ] {
             let sql = AssertSqlSafe(sql);
-            sqlx::query(sql).execute(&mut connection).await.unwrap();
+            sqlx::raw_sql(sql).execute(&mut connection).await.unwrap();
         }
         format!("{}/{name}", self.url())
     }
@@ -63,6 +69,6 @@ impl ServerUnderTest {
     pub async fn drop_database(self, name: &str) {
         let sql = AssertSqlSafe(format!("DROP DATABASE {name}"));
         let mut connection = self.connection().await;
-        sqlx::query(sql).execute(&mut connection).await.unwrap();
+        sqlx::raw_sql(sql).execute(&mut connection).await.unwrap();
     }
 }

@@ -10,6 +10,7 @@ use sqlx::{
 
 use super::{
     error::{self, DENIED, NO_DATABASE, number},
+    statements::give_back,
     url::{options, place},
 };
 use crate::kind::{ACQUIRE_MS_MAX, POOL_CONNECTIONS};
@@ -101,6 +102,7 @@ fn pool(options: MySqlConnectOptions, connections: u32) -> Pool<MySql> {
                 if meta.idle_for >= Duration::from_millis(IDLE_MS_UNTRIED) {
                     connection.ping().await?;
                 }
+                give_back(connection).await?;
                 Ok(true)
             })
         })

@@ -15,6 +15,8 @@ use crate::fault::Fault;
 const BUSY: [u16; 6] = [1213, 1205, 3101, 1180, 1317, 1206];
 /// Too many connections, for all or for this user: there is none yet.
 const FULL: [u16; 3] = [1040, 1203, 1226];
+/// As many prepared statements as `max_prepared_stmt_count` allows.
+pub(super) const STATEMENTS_FULL: u16 = 1461;
 /// Shutting down, aborted or killed connections, network errors, idle
 /// connections that were closed.
 const LOST: [u16; 15] = [
@@ -46,7 +48,7 @@ pub(crate) fn fault(error: sqlx::Error) -> Fault {
     let Some(code) = number(&error) else {
         return of_driver(error);
     };
-    if BUSY.contains(&code) || FULL.contains(&code) {
+    if BUSY.contains(&code) || FULL.contains(&code) || code == STATEMENTS_FULL {
         return Fault::Busy(error);
     }
     if LOST.contains(&code) || READ_ONLY.contains(&code) {

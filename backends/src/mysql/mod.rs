@@ -5,6 +5,7 @@ pub(crate) mod connect;
 mod url;
 
 pub(crate) mod session;
+mod statements;
 
 pub(crate) mod error;
 

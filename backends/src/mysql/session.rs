@@ -12,7 +12,7 @@ use sqlx::{
 };
 use std::sync::Arc;
 
-use super::error;
+use super::{error, statements::is_kept};
 use crate::{
     fault::Fault,
     session::{Done, Row, Session},
@@ -20,7 +20,9 @@ use crate::{
 
 impl Session for MySqlConnection {
     async fn execute(&mut self, statement: &Statement, values: Vec<Value>) -> Result<Done, Fault> {
-        let done = query(statement, values).execute(self).await;
+        let is_kept = is_kept(self, statement).await?;
+        let query = query(statement, values).persistent(is_kept);
+        let done = query.execute(self).await;
         let done = done.map_err(error::fault)?;
         Ok(Done {
             // The driver asks for rows that were matched, changed or not.
@@ -30,7 +32,9 @@ impl Session for MySqlConnection {
     }
 
     async fn rows(&mut self, statement: &Statement, values: Vec<Value>) -> Result<Vec<Row>, Fault> {
-        let rows = query(statement, values).fetch_all(self).await;
+        let is_kept = is_kept(self, statement).await?;
+        let query = query(statement, values).persistent(is_kept);
+        let rows = query.fetch_all(self).await;
         let rows = rows.map_err(error::fault)?;
         rows.iter()
             .map(|row| decode_row(row, statement.reads()))

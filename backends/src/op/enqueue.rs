@@ -48,6 +48,7 @@ pub(crate) struct EnqueueAll<'a> {
     bytes_max: usize,
     /// Keys whose row an earlier run made, for when its COMMIT got no answer.
     made: HashSet<IdempotencyKey>,
+    run_count: u32,
 }
 
 impl<'a> EnqueueAll<'a> {
@@ -56,6 +57,7 @@ impl<'a> EnqueueAll<'a> {
             jobs,
             bytes_max,
             made: HashSet::new(),
+            run_count: 0,
         }
     }
 }
@@ -72,6 +74,15 @@ impl Operation for EnqueueAll<'_> {
     ) -> Result<Vec<Enqueued>, Fault> {
         let mut known = HashMap::new();
         let mut waiting = distinct(self.jobs);
+        // Ids follow the order of the call, and callers with the same keys in
+        // other orders meet crosswise. Once that has been a deadlock, all take
+        // the keys in one order: they could go on to collide otherwise.
+        if self.run_count > 0 {
+            waiting
+                .make_contiguous()
+                .sort_by_key(|job| job.idempotency_key);
+        }
+        self.run_count += 1;
         let mut conflicts = 0;
         while !waiting.is_empty() {
             let len = rows(&mut waiting, &catalogue.insert, self.bytes_max);

@@ -1,4 +1,7 @@
 //! Databases of the MySQL family, on servers that `tests/servers up` starts.
+//!
+//! Texts are sent as they are: prepared, they would be the first to fail on a
+//! server that has no room for prepared statements.
 
 use std::{marker::PhantomData, thread, time::Duration};
 
@@ -92,7 +95,7 @@ impl<F: Flavour> Server<F> {
         let options: MySqlConnectOptions = server_url.parse().unwrap();
         let mut connection = options.connect().await.unwrap();
         let create = format!("CREATE DATABASE {name}");
-        let created = sqlx::query(AssertSqlSafe(create))
+        let created = sqlx::raw_sql(AssertSqlSafe(create))
             .execute(&mut connection)
             .await;
         created.unwrap();
@@ -105,7 +108,7 @@ impl<F: Flavour> Server<F> {
             .await;
         let pool = pool.unwrap();
         let notes = "CREATE TABLE caller_note (id INT AUTO_INCREMENT PRIMARY KEY)";
-        sqlx::query(notes).execute(&pool).await.unwrap();
+        sqlx::raw_sql(notes).execute(&pool).await.unwrap();
         Self {
             name,
             server_url,
@@ -125,7 +128,7 @@ impl<F: Flavour> Server<F> {
         // and locks what it reads.
         for id in ids {
             let sql = format!("SELECT id FROM {} WHERE id = {id} FOR UPDATE", schema.table);
-            let locked = sqlx::query(AssertSqlSafe(sql)).fetch_all(&mut *tx).await;
+            let locked = sqlx::raw_sql(AssertSqlSafe(sql)).fetch_all(&mut *tx).await;
             assert_eq!(locked.unwrap().len(), 1);
         }
         tx
@@ -155,7 +158,9 @@ impl<F: Flavour> Server<F> {
 
     async fn rows_of(&self, table: &str, schema: &JobSchema) -> Vec<JobRow> {
         let sql = format!("SELECT * FROM {table} ORDER BY id");
-        let rows = sqlx::query(AssertSqlSafe(sql)).fetch_all(&self.pool).await;
+        let rows = sqlx::raw_sql(AssertSqlSafe(sql))
+            .fetch_all(&self.pool)
+            .await;
         rows.unwrap()
             .iter()
             .map(|row| job_row(row, schema))
@@ -205,11 +210,11 @@ impl<F: Flavour> TestDatabase for Server<F> {
 
     async fn note(&self, connection: &mut MySqlConnection) {
         let insert = "INSERT INTO caller_note VALUES ()";
-        sqlx::query(insert).execute(connection).await.unwrap();
+        sqlx::raw_sql(insert).execute(connection).await.unwrap();
     }
 
     async fn notes(&self) -> usize {
-        let notes = sqlx::query("SELECT id FROM caller_note")
+        let notes = sqlx::raw_sql("SELECT id FROM caller_note")
             .fetch_all(&self.pool)
             .await;
         notes.unwrap().len()
@@ -225,11 +230,8 @@ impl<F: Flavour> TestDatabase for Server<F> {
 
     async fn oversize_bytes(&self) -> Option<usize> {
         let select = "SELECT CAST(@@max_allowed_packet AS UNSIGNED)";
-        let bytes: u64 = sqlx::query_scalar(select)
-            .fetch_one(&self.pool)
-            .await
-            .unwrap();
-        usize::try_from(bytes).ok()
+        let row = sqlx::raw_sql(select).fetch_one(&self.pool).await;
+        usize::try_from(row.unwrap().get::<u64, _>(0)).ok()
     }
 }
 
@@ -271,13 +273,15 @@ impl<F: Flavour> SqlDatabase for Server<F> {
 
     async fn create_sql(&self, schema: &'static JobSchema) -> String {
         let show = format!("SHOW CREATE TABLE {}", schema.table);
-        let row = sqlx::query(AssertSqlSafe(show)).fetch_one(&self.pool).await;
+        let row = sqlx::raw_sql(AssertSqlSafe(show))
+            .fetch_one(&self.pool)
+            .await;
         row.unwrap().get::<String, _>(1)
     }
 
     async fn execute(&self, sql: &str) {
         let sql = AssertSqlSafe(sql.to_owned());
-        sqlx::query(sql).execute(&self.pool).await.unwrap();
+        sqlx::raw_sql(sql).execute(&self.pool).await.unwrap();
     }
 
     fn url(&self) -> String {
@@ -294,7 +298,7 @@ impl<F: Flavour> SqlDatabase for Server<F> {
 
     async fn pairs(&self, sql: &str) -> Vec<(u64, u64)> {
         let sql = AssertSqlSafe(sql.to_owned());
-        let rows = sqlx::query(sql).fetch_all(&self.pool).await.unwrap();
+        let rows = sqlx::raw_sql(sql).fetch_all(&self.pool).await.unwrap();
         // Signed or not: the callers' columns are of both kinds.
         let number = |row: &MySqlRow, at: usize| row.try_get_unchecked(at).unwrap();
         rows.iter()
@@ -315,10 +319,10 @@ impl<F> Drop for Server<F> {
             runtime.unwrap().block_on(async {
                 let mut connection = options.connect().await?;
                 // A transaction that a failed test left open holds its tables.
-                sqlx::query("SET lock_wait_timeout = 3")
+                sqlx::raw_sql("SET lock_wait_timeout = 3")
                     .execute(&mut connection)
                     .await?;
-                sqlx::query(AssertSqlSafe(drop))
+                sqlx::raw_sql(AssertSqlSafe(drop))
                     .execute(&mut connection)
                     .await?;
                 connection.close().await

@@ -96,7 +96,10 @@ impl Instance {
         let name = random_name();
         let create = AssertSqlSafe(format!("CREATE DATABASE {name}"));
         let mut connection = self.connection().await;
-        sqlx::query(create).execute(&mut connection).await.unwrap();
+        sqlx::raw_sql(create)
+            .execute(&mut connection)
+            .await
+            .unwrap();
         connection.close().await.unwrap();
         format!("{}/{name}", self.url())
     }

@@ -32,7 +32,7 @@ pub async fn install(pool: &MySqlPool, schema: &JobSchema) {
 
 /// What was noted.
 pub async fn read(pool: &MySqlPool) -> Vec<Moved> {
-    let rows = sqlx::query("SELECT * FROM job_move ORDER BY seq")
+    let rows = sqlx::raw_sql("SELECT * FROM job_move ORDER BY seq")
         .fetch_all(pool)
         .await;
     rows.unwrap().iter().map(moved).collect()
