@@ -24,6 +24,7 @@ pub mod inspect;
 pub mod jobs;
 pub mod model;
 pub mod samples;
+pub mod settings;
 pub mod worker;
 
 mod list;
