@@ -157,7 +157,7 @@ async fn run_suite(kind: ServerUnderTest, settings: &[Setting]) {
     }
     let began = Instant::now();
     let suite = Command::new(env::current_exe().unwrap())
-        .args(["--skip", "settings::"])
+        .args(["--skip", "under_settings::"])
         .env(kind.url_variable(), server.url())
         .stderr(Stdio::piped())
         .output();
@@ -241,7 +241,7 @@ fn new_york() -> Vec<String> {
 #[macro_export]
 macro_rules! suite_under_settings {
     ($server:ident) => {
-        mod settings {
+        mod under_settings {
             #[tokio::test]
             async fn suite_passes_under_settings_that_sites_have() {
                 let server = $crate::inspect::ServerUnderTest::$server;

@@ -49,7 +49,7 @@ where
             let end = (row.status, row.attempt_no, row.lease_seq);
             assert_eq!(end, (Status::Dead, max, max.into()), "job {}", row.id);
             let error = row.last_error.as_deref().unwrap();
-            assert!(error.contains("crashed"), "job {}: {error}", row.id);
+            assert!(error.starts_with("crashed: "), "job {}: {error}", row.id);
         } else {
             assert_eq!(row.status, Status::Success, "job {} was harmed", row.id);
             harmed += usize::from(row.attempt_no > 1);
