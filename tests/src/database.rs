@@ -108,6 +108,12 @@ pub trait SqlDatabase: TestDatabase {
     /// What was noted.
     fn moves(&self) -> impl Future<Output = Vec<Moved>> + Send;
 
+    /// Whether only one transaction at a time can write.
+    const HAS_ONE_WRITER: bool = false;
+
+    /// Transactions of other connections to this database.
+    fn open_transactions(&self) -> impl Future<Output = usize> + Send;
+
     /// The rows of a statement that selects two whole numbers.
     fn pairs(&self, sql: &str) -> impl Future<Output = Vec<(u64, u64)>> + Send;
 }

@@ -129,7 +129,7 @@ macro_rules! conformance_sql {
                 doctor_names_a_surplus_index_as_worth_a_change,
             }
             cancel {
-                cancelled_calls_leave_no_transaction_open,
+                every_call_dropped_at_each_await_leaves_nothing_open,
             }
         }
     };

@@ -296,6 +296,14 @@ impl<F: Flavour> SqlDatabase for Server<F> {
         moves::mysql::read(&self.pool).await
     }
 
+    async fn open_transactions(&self) -> usize {
+        let open = "SELECT trx_mysql_thread_id, 0 FROM information_schema.INNODB_TRX AS trx \
+                    JOIN information_schema.PROCESSLIST AS process \
+                    ON process.ID = trx.trx_mysql_thread_id \
+                    WHERE process.DB = DATABASE() AND process.ID <> CONNECTION_ID()";
+        self.pairs(open).await.len()
+    }
+
     async fn pairs(&self, sql: &str) -> Vec<(u64, u64)> {
         let sql = AssertSqlSafe(sql.to_owned());
         let rows = sqlx::raw_sql(sql).fetch_all(&self.pool).await.unwrap();

@@ -171,6 +171,26 @@ impl SqlDatabase for SqliteFile {
         moves::sqlite::read(&self.pool).await
     }
 
+    const HAS_ONE_WRITER: bool = true;
+
+    /// One that writes keeps every other from doing so.
+    async fn open_transactions(&self) -> usize {
+        let mut connection = self.pool.acquire().await.unwrap();
+        sqlx::raw_sql("PRAGMA busy_timeout = 0")
+            .execute(&mut *connection)
+            .await
+            .unwrap();
+        let begun = sqlx::raw_sql("BEGIN IMMEDIATE")
+            .execute(&mut *connection)
+            .await;
+        sqlx::raw_sql("ROLLBACK; PRAGMA busy_timeout = 20000")
+            .execute(&mut *connection)
+            .await
+            .ok();
+        connection.close().await.unwrap();
+        usize::from(begun.is_err())
+    }
+
     async fn pairs(&self, sql: &str) -> Vec<(u64, u64)> {
         let sql = AssertSqlSafe(sql.to_owned());
         let pairs: Vec<(i64, i64)> = sqlx::query_as(sql).fetch_all(&self.pool).await.unwrap();

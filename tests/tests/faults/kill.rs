@@ -8,15 +8,17 @@ use retryjob::{Lease, RetryJob as _};
 use retryjob_tests::{
     SqlDatabase,
     faults::{
+        process::Process,
         report::{settle, times},
         task::{
             REAP_EVERY, Task, Work, Writes, check_business, enqueue_in_business, history, rules,
         },
     },
+    history::{Event, Record},
 };
 use tokio_util::sync::CancellationToken;
 
-use super::Site;
+use super::{HANG, Site};
 
 const WORKERS: usize = 3;
 
@@ -31,9 +33,10 @@ where
     let producer = tokio::spawn(produce(Arc::clone(&site), stop.clone()));
     let mut fleet: Vec<_> = (0..WORKERS).map(|_| site.start_worker(4)).collect();
     for kill in 0..kills {
-        let while_working = rand::rng().random_range(100..300);
-        tokio::time::sleep(Duration::from_millis(while_working)).await;
         let victim = kill % WORKERS;
+        until_at_work(&site, &fleet[victim]).await;
+        let while_working = rand::rng().random_range(0..100);
+        tokio::time::sleep(Duration::from_millis(while_working)).await;
         fleet[victim].kill();
         fleet[victim] = site.start_worker(4);
     }
@@ -65,6 +68,24 @@ where
         &history,
         &rules(&Task::SCHEMA.retry),
     );
+}
+
+/// Waits until this process has called a handler.
+async fn until_at_work<D>(site: &Site<D>, worker: &Process)
+where
+    D: SqlDatabase,
+    D::Backend: Writes,
+{
+    let is_start = |record: &Record| {
+        record.process == worker.id() && matches!(record.event, Event::Started(_))
+    };
+    let at_work = async {
+        while !site.records().iter().any(is_start) {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let started = tokio::time::timeout(HANG, at_work).await;
+    started.unwrap_or_else(|_| panic!("a worker takes no jobs within {HANG:?}"));
 }
 
 /// Stores jobs in transactions of the caller's, until told to stop.

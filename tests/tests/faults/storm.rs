@@ -15,7 +15,7 @@ use retryjob_tests::{
     },
     history::{Recorded, Rules},
 };
-use sqlx::MySqlConnection;
+use sqlx::{MySqlConnection, Row as _};
 use tokio::{task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -90,8 +90,19 @@ where
     settle(fault, database, &counts, &history, &rules);
     assert!(
         deadlocks * CLAIMS_PER_DEADLOCK < claims,
-        "{deadlocks} deadlocks in {claims} claims on {database}"
+        "{deadlocks} deadlocks in {claims} claims on {database}; the last one:\n{}",
+        last_deadlock(&mut server.connection().await).await
     );
+}
+
+/// What the server remembers of it.
+async fn last_deadlock(connection: &mut MySqlConnection) -> String {
+    let show = sqlx::raw_sql("SHOW ENGINE INNODB STATUS");
+    let row = show.fetch_one(connection).await.unwrap();
+    let status: String = row.get("Status");
+    let from = status.find("LATEST DETECTED DEADLOCK").unwrap_or(0);
+    let to = status[from..].find("\nTRANSACTIONS\n");
+    status[from..to.map_or(status.len(), |to| from + to)].to_owned()
 }
 
 async fn deadlocks(connection: &mut MySqlConnection) -> usize {
