@@ -34,6 +34,9 @@ pub(crate) trait Kind: Sized + Send + Sync + 'static {
     /// What opens a transaction, when it is not the driver's own `BEGIN`.
     const BEGIN: Option<&'static str>;
 
+    /// What opens a transaction that a caller writes in.
+    const BEGIN_TO_WRITE: Option<&'static str> = Self::BEGIN;
+
     /// How it writes the catalogue.
     fn dialect() -> &'static dyn Dialect;
 
@@ -46,6 +49,9 @@ pub(crate) trait Kind: Sized + Send + Sync + 'static {
 
     /// Another pool to the same database.
     fn second_pool(pool: &Pool<Self::Db>) -> Pool<Self::Db>;
+
+    /// Takes note of what stopped an operation on a connection of the pool.
+    fn note_fault(_pool: &Pool<Self::Db>, _fault: &Fault) {}
 
     /// The table of this name as it is, if there is one.
     fn inspect(

@@ -161,6 +161,9 @@ async fn once<K: Kind, O: Operation>(
             .await
             .map_err(Stopped::while_committing)
     };
+    if let Err(stopped) = &ran {
+        K::note_fault(pool, &stopped.fault);
+    }
     match &ran {
         Err(stopped) if stopped.is_connection_spoilt => {}
         _ => seat.release(),
@@ -193,13 +196,13 @@ async fn in_transaction<K: Kind, O: Operation>(
 pub(crate) async fn begin<K: Kind>(pool: &Pool<K::Db>) -> Result<Transaction<'static, K::Db>> {
     let mut tries = Tries::new();
     loop {
-        let pool = pool.clone();
+        let seats = pool.clone();
         // In a task of its own, BEGIN is seen through to its answer when the
         // caller drops this future, and the transaction is then undone.
         let begun = tokio::spawn(async move {
-            match K::BEGIN {
-                Some(sql) => pool.begin_with(SqlStr::from_static(sql)).await,
-                None => pool.begin().await,
+            match K::BEGIN_TO_WRITE {
+                Some(sql) => seats.begin_with(SqlStr::from_static(sql)).await,
+                None => seats.begin().await,
             }
         });
         let error = match begun.await {
@@ -207,7 +210,9 @@ pub(crate) async fn begin<K: Kind>(pool: &Pool<K::Db>) -> Result<Transaction<'st
             Ok(Err(error)) => error,
             Err(_) => sqlx::Error::WorkerCrashed,
         };
-        tries.pause(fault::<K>(error)).await?;
+        let fault = fault::<K>(error);
+        K::note_fault(pool, &fault);
+        tries.pause(fault).await?;
     }
 }
 

@@ -125,7 +125,13 @@ impl<K: Kind> Store<K> {
         check_bytes(self.schema, &jobs, self.bytes_max)?;
         let mut op = EnqueueAll::new(&jobs, self.bytes_max);
         let ran = op.run(connection, &self.catalogue, false).await;
-        ran.map_err(Fault::into_error)
+        ran.map_err(|fault| self.told(fault))
+    }
+
+    /// What a caller is told of a fault in a transaction of the caller's own.
+    fn told(&self, fault: Fault) -> Error {
+        K::note_fault(&self.pool, &fault);
+        fault.into_error()
     }
 
     /// Writes one finish on a caller's connection, once.
@@ -137,7 +143,7 @@ impl<K: Kind> Store<K> {
         let id = finish.lease.id;
         let mut op = FinishAll::new(self.schema, vec![finish]);
         let ran = op.run(connection, &self.catalogue, false).await;
-        if ran.map_err(Fault::into_error)?.lost.is_empty() {
+        if ran.map_err(|fault| self.told(fault))?.lost.is_empty() {
             return Ok(());
         }
         Err(Error::new(
@@ -220,7 +226,7 @@ impl<K: Kind> Store<K> {
 
     pub(crate) async fn commit(&self, tx: Transaction<'static, K::Db>) -> Result<()> {
         let committed = tx.commit().await;
-        committed.map_err(|error| ConnectionOf::<K>::fault(error).into_error())
+        committed.map_err(|error| self.told(ConnectionOf::<K>::fault(error)))
     }
 
     pub(crate) async fn rollback(&self, tx: Transaction<'static, K::Db>) -> Result<()> {

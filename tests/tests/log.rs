@@ -19,7 +19,12 @@ struct Logged {
 }
 
 /// What opens and ends transactions.
-const TRANSACTION: [&str; 3] = ["BEGIN", "COMMIT", "ROLLBACK"];
+const TRANSACTION: [&str; 4] = [
+    "BEGIN",
+    "START TRANSACTION READ WRITE",
+    "COMMIT",
+    "ROLLBACK",
+];
 
 async fn run(connection: &mut MySqlConnection, sql: &'static str) {
     sqlx::raw_sql(sql).execute(connection).await.unwrap();

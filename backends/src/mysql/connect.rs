@@ -9,11 +9,19 @@ use sqlx::{
 };
 
 use super::{
-    error::{self, DENIED, NO_DATABASE, number},
+    error::{self, DENIED, NO_DATABASE, READ_ONLY, number},
+    failover::{is_outdated, note_refused},
     statements::give_back,
     url::{options, place},
 };
-use crate::kind::{ACQUIRE_MS_MAX, POOL_CONNECTIONS};
+use crate::{
+    fault::Fault,
+    kind::{ACQUIRE_MS_MAX, POOL_CONNECTIONS},
+};
+
+/// Opens a transaction for a caller. A server that takes no writes says so at
+/// once, where it can be tried again, and not at the caller's first write.
+pub(crate) const BEGIN_TO_WRITE: &str = "START TRANSACTION READ WRITE";
 
 /// What every session sets, whatever the server's defaults are.
 const SET: &str = "SET NAMES utf8mb4 COLLATE utf8mb4_bin, \
@@ -49,7 +57,7 @@ pub(super) const WANTED: [(&str, &str); 8] = [
 const IDLE_MS_UNTRIED: u64 = 1000;
 
 /// The statements that every new connection sends, in order. With the
-/// catalogue, `BEGIN`, `COMMIT` and `ROLLBACK` these are all that a running
+/// catalogue, `BEGIN`, `START TRANSACTION READ WRITE`, `COMMIT` and `ROLLBACK` these are all that a running
 /// worker ever sends.
 ///
 /// # Shape
@@ -90,15 +98,29 @@ pub(crate) fn second_pool(pool_of: &Pool<MySql>, connections: u32) -> Pool<MySql
     pool((*pool_of.connect_options()).clone(), connections)
 }
 
+/// Takes note of what stopped an operation on a connection of this pool.
+pub(crate) fn note_fault(pool: &Pool<MySql>, fault: &Fault) {
+    if let Fault::Lost(error) = fault
+        && number(error).is_some_and(|code| READ_ONLY.contains(&code))
+    {
+        note_refused(&pool.connect_options());
+    }
+}
+
 fn pool(options: MySqlConnectOptions, connections: u32) -> Pool<MySql> {
+    let place = place(&options);
     MySqlPoolOptions::new()
         .max_connections(connections)
         .acquire_timeout(Duration::from_millis(ACQUIRE_MS_MAX))
         // One that was just in use is not tried first: a lost connection is
         // found out by the statement, and the operation runs again.
         .test_before_acquire(false)
-        .before_acquire(|connection, meta| {
+        .before_acquire(move |connection, meta| {
+            let is_outdated = is_outdated(&place, meta.age);
             Box::pin(async move {
+                if is_outdated {
+                    return Ok(false);
+                }
                 if meta.idle_for >= Duration::from_millis(IDLE_MS_UNTRIED) {
                     connection.ping().await?;
                 }

@@ -23,8 +23,8 @@ const LOST: [u16; 15] = [
     1053, 1077, 1078, 1079, 1080, 1152, 1158, 1159, 1160, 1161, 1184, 1927, 2006, 2013, 4031,
 ];
 /// The server takes no writes: read-only, in a read-only transaction, in
-/// read-only mode, a group member that takes none.
-const READ_ONLY: [u16; 4] = [1290, 1792, 1836, 3100];
+/// read-only mode, a group member that takes none, in offline mode.
+pub(super) const READ_ONLY: [u16; 5] = [1290, 1792, 1836, 3100, 3032];
 /// A unique index has this key already.
 const DUPLICATE: [u16; 2] = [1062, 1586];
 /// More than `max_allowed_packet`.

@@ -7,6 +7,8 @@ mod url;
 pub(crate) mod session;
 mod statements;
 
+mod failover;
+
 pub(crate) mod error;
 
 pub(crate) mod dialect;

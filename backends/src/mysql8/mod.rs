@@ -26,6 +26,7 @@ impl Kind for WithSkipLocked {
     type Db = MySql;
     const NAME: &'static str = "mysql8";
     const BEGIN: Option<&'static str> = None;
+    const BEGIN_TO_WRITE: Option<&'static str> = Some(connect::BEGIN_TO_WRITE);
 
     fn dialect() -> &'static dyn Dialect {
         &MysqlDialect::SKIPPING
@@ -49,6 +50,10 @@ impl Kind for WithSkipLocked {
 
     fn second_pool(pool: &Pool<MySql>) -> Pool<MySql> {
         connect::second_pool(pool, SECOND_POOL_CONNECTIONS)
+    }
+
+    fn note_fault(pool: &Pool<MySql>, fault: &Fault) {
+        connect::note_fault(pool, fault);
     }
 
     async fn inspect(

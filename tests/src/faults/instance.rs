@@ -200,7 +200,7 @@ fn command_line(kind: ServerUnderTest, data: &Path) -> Vec<String> {
 
 /// A port that nobody listens on. Each call looks further on, and processes
 /// begin at different places.
-fn free_port() -> u16 {
+pub(super) fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let span = PORTS.end - PORTS.start;
     let begin = u16::try_from(std::process::id() * 61 % u32::from(span)).unwrap();

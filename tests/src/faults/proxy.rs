@@ -169,7 +169,7 @@ impl Session {
             _ => return None,
         };
         match text.as_str() {
-            "BEGIN" => {
+            "BEGIN" | "START TRANSACTION READ WRITE" => {
                 self.is_in_transaction = true;
                 self.writing = None;
                 None
