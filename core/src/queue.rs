@@ -246,7 +246,7 @@ impl<J: RetryJob, B: Backend> Queue<J, B> {
     /// let report = Memory::new(&JOB).doctor().await?; // or queue.doctor()
     /// println!("{report}");
     /// assert_eq!(report.at(Level::Fault).count(), 0);
-    /// # retryjob_core::Result::Ok(())
+    /// # Ok::<(), retryjob_core::Error>(())
     /// # })?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

@@ -31,7 +31,9 @@ pub(super) async fn examine(
         return Ok(findings);
     }
     let reads = match is_counting {
-        true => read(session, READS, ask.schema.table.as_str()).await?,
+        true => read(session, READS, ask.schema.table.as_str())
+            .await?
+            .map_err(|why| format!("{why}; grant SELECT on `performance_schema`")),
         false => Err("the server runs without `performance_schema`".to_owned()),
     };
     let wanted = ask.catalogue.tables.first();
