@@ -3,7 +3,7 @@
 use std::future::Future;
 
 use retryjob_core::{
-    JobSchema, Result,
+    JobSchema, Result, ShardUse,
     op::{
         claim::{Claim, Claimed},
         doctor::Finding,
@@ -30,6 +30,9 @@ pub(crate) trait Kind: Sized + Send + Sync + 'static {
 
     /// The name as users know it.
     const NAME: &'static str;
+
+    /// What a worker makes of the shards that its node owns.
+    const SHARDS: ShardUse;
 
     /// What opens a transaction, when it is not the driver's own `BEGIN`.
     const BEGIN: Option<&'static str>;

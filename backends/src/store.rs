@@ -11,6 +11,7 @@ use retryjob_core::{
         due::{DueHeads, Lane},
         enqueue::{Enqueued, NewJob},
         finish::{Finish, Finished},
+        nodes::{Heartbeat, Leave, Members},
         operate::{Operate, Operated},
         reap::{Lapsed, Reap, Reaped},
         renew::{Renew, Renewed},
@@ -31,6 +32,7 @@ use crate::{
         enqueue::{EnqueueAll, EnqueueOne, check_bytes},
         finish::FinishAll,
         install::install,
+        nodes::{Beat, LeaveNow},
         operate::OperateAll,
         reap::{LookLapsed, TakeBack},
         renew::RenewAll,
@@ -214,6 +216,16 @@ impl<K: Kind> Store<K> {
 
     pub(crate) async fn has_open(&self) -> Result<bool> {
         self.run(AnyOpen).await
+    }
+
+    pub(crate) async fn heartbeat(&self, heartbeat: Heartbeat) -> Result<Members> {
+        let schema = self.schema;
+        self.run(Beat { schema, heartbeat }).await
+    }
+
+    pub(crate) async fn leave(&self, leave: Leave) -> Result<()> {
+        let schema = self.schema;
+        self.run(LeaveNow { schema, leave }).await
     }
 
     pub(crate) async fn doctor(&self) -> Result<Report> {

@@ -105,7 +105,7 @@ macro_rules! implement {
     ($name:ident, $kind:ty, $db:ty, $connection:ty) => {
         const _: () = {
             use ::retryjob_core::{
-                Backend, JobSchema, Result,
+                Backend, JobSchema, Result, ShardUse,
                 op::{
                     claim::{Claim, Claimed},
                     counts::Counts,
@@ -113,6 +113,7 @@ macro_rules! implement {
                     due::{DueHeads, Lane},
                     enqueue::{Enqueued, NewJob},
                     finish::{Finish, Finished},
+                    nodes::{Heartbeat, Leave, Members},
                     operate::{Operate, Operated},
                     reap::{Reap, Reaped},
                     renew::{Renew, Renewed},
@@ -126,6 +127,7 @@ macro_rules! implement {
                 type Tx = ::sqlx::Transaction<'static, $db>;
                 const KEEPS_IN_THREAD: bool = true;
                 const NAME: &'static str = <$kind as Kind>::NAME;
+                const SHARDS: ShardUse = <$kind as Kind>::SHARDS;
 
                 async fn connect(url: &str, schema: &'static JobSchema) -> Result<Self> {
                     let connecting = Store::connect(url, schema);
@@ -198,6 +200,14 @@ macro_rules! implement {
                 async fn has_open(&self) -> Result<bool> {
                     let span = operation!("has_open", self.0.schema);
                     self.0.has_open().instrument(span).await
+                }
+                async fn heartbeat(&self, heartbeat: Heartbeat) -> Result<Members> {
+                    let span = operation!("heartbeat", self.0.schema);
+                    self.0.heartbeat(heartbeat).instrument(span).await
+                }
+                async fn leave(&self, leave: Leave) -> Result<()> {
+                    let span = operation!("leave", self.0.schema);
+                    self.0.leave(leave).instrument(span).await
                 }
                 async fn doctor(&self) -> Result<Report> {
                     let span = operation!("doctor", self.0.schema);

@@ -11,6 +11,7 @@ use crate::{
         due::{DueHeads, Lane},
         enqueue::{Enqueued, NewJob},
         finish::{Finish, Finished},
+        nodes::{Heartbeat, Leave, Members},
         operate::{Operate, Operated},
         reap::{Reap, Reaped},
         renew::{Renew, Renewed},
@@ -42,6 +43,9 @@ pub trait Backend: Clone + Send + Sync + 'static {
 
     /// The database's name as users know it, such as `mysql8`.
     const NAME: &'static str;
+
+    /// What a worker makes of the shards that its node owns.
+    const SHARDS: ShardUse;
 
     /// Connects, and checks what the server can do.
     ///
@@ -154,6 +158,21 @@ pub trait Backend: Clone + Send + Sync + 'static {
     /// `has_open_never_misses_a_job_that_moves`.
     fn has_open(&self) -> impl Future<Output = Result<bool>> + Send;
 
+    /// Makes this node a member of those that work on the job type, from now
+    /// for the asked time by the database's clock, and names all members.
+    /// Nodes that lapsed long ago are forgotten. No heartbeat waits for
+    /// another.
+    ///
+    /// Held by `members_are_the_nodes_whose_heartbeat_stands`,
+    /// `nodes_that_lapsed_long_ago_are_forgotten` and
+    /// `many_nodes_beat_at_once_without_an_error`.
+    fn heartbeat(&self, heartbeat: Heartbeat) -> impl Future<Output = Result<Members>> + Send;
+
+    /// Ends the membership of a node at once.
+    ///
+    /// Held by `a_node_that_left_is_no_member`.
+    fn leave(&self, leave: Leave) -> impl Future<Output = Result<()>> + Send;
+
     /// What the connected server really gives, and how its tables stand:
     /// reads alone, and a server that is not as it should be is reported and
     /// is no error. Its statements are not of the catalogue, as those of
@@ -175,4 +194,20 @@ pub trait Backend: Clone + Send + Sync + 'static {
 
     /// Closes the connections, after those in use come back.
     fn close(&self) -> impl Future<Output = ()> + Send;
+}
+
+/// What a worker makes of the shards that its node owns.
+///
+/// Owning a shard is a preference that removes contention. Whether a claim
+/// gets a job is decided by the row alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ShardUse {
+    /// It claims from its own shards only, since nodes that read the same
+    /// shard take each other's picks away. A node that does not know whether
+    /// its membership stands goes on as with [`OwnFirst`](Self::OwnFirst).
+    Own,
+    /// It claims from its own shards, then from any with due work.
+    OwnFirst,
+    /// It claims from any shard with due work.
+    Any,
 }

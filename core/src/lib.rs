@@ -42,7 +42,7 @@ pub mod worker;
 #[cfg(test)]
 mod tests;
 
-pub use backend::Backend;
+pub use backend::{Backend, ShardUse};
 pub use error::{Error, ErrorKind, Result};
 pub use event::{Event, Transition};
 pub use handler::{HandlerError, IntoOutcome, JobResult, JobResultExt, Leased, Outcome};

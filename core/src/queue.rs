@@ -2,7 +2,7 @@
 
 use std::{fmt, future::Future, marker::PhantomData, sync::Arc};
 
-use tokio::sync::{Notify, broadcast};
+use tokio::sync::{broadcast, watch};
 
 use crate::{
     backend::Backend,
@@ -25,7 +25,9 @@ use crate::{
 pub struct Queue<J, B> {
     backend: B,
     events: Events,
-    wake: Arc<Notify>,
+    /// Changes when jobs may have fallen due. Every poller is told: which of
+    /// them may claim from the shard is not known here.
+    wake: Arc<watch::Sender<()>>,
     job: PhantomData<fn() -> J>,
 }
 
@@ -128,7 +130,7 @@ impl<J: RetryJob, B: Backend> Queue<J, B> {
         for answer in answers.iter().filter(|answer| answer.is_new) {
             self.events.moved(answer.id, None, Status::Pending);
         }
-        self.wake.notify_one();
+        self.wake();
         Ok(answers)
     }
 
@@ -218,7 +220,7 @@ impl<J: RetryJob, B: Backend> Queue<J, B> {
                 });
             }
         }
-        self.wake.notify_one();
+        self.wake();
         Ok(operated)
     }
 
@@ -296,8 +298,12 @@ impl<J: RetryJob, B: Backend> Queue<J, B> {
         &self.events
     }
 
-    pub(crate) fn wake(&self) -> &Notify {
-        &self.wake
+    pub(crate) fn wake(&self) {
+        self.wake.send_replace(());
+    }
+
+    pub(crate) fn wakes(&self) -> watch::Receiver<()> {
+        self.wake.subscribe()
     }
 }
 

@@ -19,6 +19,9 @@ pub const INDEX_BYTES_MAX: u32 = 3072;
 /// Bytes that MySQL allows for all columns of a row.
 pub const ROW_BYTES_MAX: u32 = 65_535;
 
+/// The table of nodes: one for all job types of a database.
+pub const NODE_TABLE: Ident = Ident::new("retryjob_node");
+
 /// Bytes of a row that the framework's own columns take, generously.
 const OWN_ROW_BYTES: u32 = 1200;
 
@@ -213,6 +216,10 @@ impl JobSchema {
         assert!(
             self.table.as_str().len() <= 56,
             "the name of a table has at most 56 bytes, since `_history` may follow"
+        );
+        assert!(
+            !same(self.table.as_str(), NODE_TABLE.as_str()),
+            "`retryjob_node` is the table of nodes, which all job types share"
         );
         self.check_policy();
         self.check_names();

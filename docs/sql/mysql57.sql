@@ -4,6 +4,8 @@
 
 CREATE TABLE `billing_job` ( `id` bigint unsigned NOT NULL PRIMARY KEY AUTO_INCREMENT, `shard_id` smallint unsigned NOT NULL, `status` tinyint unsigned NOT NULL, `next_attempt_at` datetime(6) NOT NULL, `due_at` datetime(6) NOT NULL, `attempt_no` smallint unsigned NOT NULL, `lease_owner` varchar(64) collate utf8mb4_bin NULL, `lease_seq` bigint unsigned NOT NULL, `lease_until` datetime(6) NULL, `idempotency_key` binary(32) NOT NULL, `payload` longtext collate utf8mb4_bin NOT NULL, `last_error` longtext collate utf8mb4_bin NULL, `created_at` datetime(6) NOT NULL, `updated_at` datetime(6) NOT NULL, `service_id` bigint unsigned NOT NULL, KEY `claim` (`shard_id`, `status`, `next_attempt_at`, `id`), KEY `lease` (`status`, `lease_until`, `id`), UNIQUE KEY `idempotency_key` (`idempotency_key`), KEY `service_id` (`service_id`) ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin ROW_FORMAT=DYNAMIC;
 
+CREATE TABLE `retryjob_node` ( `job_table` varchar(64) collate utf8mb4_bin NOT NULL, `node` varchar(40) collate utf8mb4_bin NOT NULL, `member_until` datetime(6) NOT NULL, PRIMARY KEY (`job_table`, `node`) ) ENGINE=InnoDB DEFAULT CHARSET=utf8mb4 COLLATE=utf8mb4_bin ROW_FORMAT=DYNAMIC;
+
 -- insert
 INSERT INTO `billing_job` (`shard_id`, `status`, `next_attempt_at`, `due_at`, `attempt_no`, `lease_seq`, `idempotency_key`, `created_at`, `updated_at`, `payload`, `service_id`) VALUES (?, 0, TIMESTAMPADD(MICROSECOND, ?, COALESCE(?, UTC_TIMESTAMP(6))), TIMESTAMPADD(MICROSECOND, ?, COALESCE(?, UTC_TIMESTAMP(6))), 0, 0, ?, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), ?, ?);
 
@@ -78,4 +80,19 @@ SELECT EXISTS(SELECT `id` FROM `billing_job` FORCE INDEX (`lease`) WHERE `status
 
 -- counts
 SELECT `status`, COUNT(*) FROM `billing_job` FORCE INDEX (`lease`) GROUP BY `status`;
+
+-- node_join
+INSERT INTO `retryjob_node` (`job_table`, `node`, `member_until`) VALUES (?, ?, TIMESTAMPADD(MICROSECOND, ?, UTC_TIMESTAMP(6)));
+
+-- node_stay
+UPDATE `retryjob_node` SET `member_until` = TIMESTAMPADD(MICROSECOND, ?, UTC_TIMESTAMP(6)) WHERE `job_table` = ? AND `node` = ?;
+
+-- nodes
+SELECT `node`, TIMESTAMPDIFF(MICROSECOND, UTC_TIMESTAMP(6), `member_until`) AS `left_us` FROM `retryjob_node` WHERE `job_table` = ? ORDER BY `node` ASC;
+
+-- node_forget
+DELETE FROM `retryjob_node` WHERE `job_table` = ? AND `node` = ? AND TIMESTAMPADD(MICROSECOND, ?, `member_until`) < UTC_TIMESTAMP(6);
+
+-- node_leave
+DELETE FROM `retryjob_node` WHERE `job_table` = ? AND `node` = ?;
 

@@ -12,6 +12,8 @@ CREATE UNIQUE INDEX "billing_job_idempotency_key" ON "billing_job" ("idempotency
 
 CREATE INDEX "billing_job_service_id" ON "billing_job" ("service_id");
 
+CREATE TABLE "retryjob_node" ( "job_table" TEXT NOT NULL, "node" TEXT NOT NULL, "member_until" INTEGER NOT NULL, PRIMARY KEY ("job_table", "node") );
+
 -- insert
 INSERT INTO "billing_job" ("shard_id", "status", "next_attempt_at", "due_at", "attempt_no", "lease_seq", "idempotency_key", "created_at", "updated_at", "payload", "service_id") VALUES (?, 0, COALESCE(?, CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000)) + ?, COALESCE(?, CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000)) + ?, 0, 0, ?, CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000), CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000), ?, ?);
 
@@ -86,4 +88,19 @@ SELECT EXISTS(SELECT "id" FROM "billing_job" WHERE "status" = 0) OR EXISTS(SELEC
 
 -- counts
 SELECT "status", COUNT(*) FROM "billing_job" GROUP BY "status";
+
+-- node_join
+INSERT INTO "retryjob_node" ("job_table", "node", "member_until") VALUES (?, ?, (CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000)) + ?);
+
+-- node_stay
+UPDATE "retryjob_node" SET "member_until" = (CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000)) + ? WHERE "job_table" = ? AND "node" = ?;
+
+-- nodes
+SELECT "node", "member_until" - (CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000)) AS "left_us" FROM "retryjob_node" WHERE "job_table" = ? ORDER BY "node" ASC;
+
+-- node_forget
+DELETE FROM "retryjob_node" WHERE "job_table" = ? AND "node" = ? AND "member_until" + ? < CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000);
+
+-- node_leave
+DELETE FROM "retryjob_node" WHERE "job_table" = ? AND "node" = ?;
 

@@ -14,6 +14,7 @@ pub mod install;
 pub mod keys;
 pub mod locks;
 pub mod model;
+pub mod nodes;
 pub mod operate;
 pub mod race;
 pub mod reap;

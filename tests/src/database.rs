@@ -9,7 +9,7 @@ use std::time::Duration;
 use retryjob_core::{
     Backend, IdempotencyKey, JobSchema,
     memory::JobRow,
-    op::{finish::Finish, reap::Lapsed},
+    op::{finish::Finish, nodes::NodeName, reap::Lapsed},
 };
 
 use crate::history::Moved;
@@ -38,7 +38,10 @@ pub trait TestDatabase: Sized + Send + Sync + 'static {
     /// The rows of the history table by id.
     fn history(&self, schema: &'static JobSchema) -> impl Future<Output = Vec<JobRow>> + Send;
 
-    /// Lets this much time go by for the rows of a table: the clock of the
+    /// The nodes of the job type that the table of nodes holds, sorted.
+    fn nodes(&self, schema: &'static JobSchema) -> impl Future<Output = Vec<NodeName>> + Send;
+
+    /// Lets this much time go by for the rows of a table, and for its nodes: the clock of the
     /// memory is moved on; where it can't be, every instant is moved back.
     fn pass(&self, schema: &'static JobSchema, span: Duration) -> impl Future<Output = ()> + Send;
 

@@ -9,6 +9,7 @@ macro_rules! conformance {
                 connect_refuses_a_url_it_cannot_use,
                 install_creates_once_and_verifies_afterwards,
                 install_by_several_nodes_at_once_agrees,
+                install_of_several_job_types_at_once_agrees,
                 install_names_every_difference_and_changes_nothing,
                 job_types_of_one_database_keep_apart,
             }
@@ -102,6 +103,14 @@ macro_rules! conformance {
                 has_open_sees_waiting_and_running_jobs,
                 has_open_never_misses_a_job_that_moves,
             }
+            nodes {
+                members_are_the_nodes_whose_heartbeat_stands,
+                a_node_that_left_is_no_member,
+                job_types_keep_their_nodes_apart,
+                many_nodes_beat_at_once_without_an_error,
+                nodes_that_lapsed_long_ago_are_forgotten,
+                heartbeat_without_the_table_says_what_to_run,
+            }
             doctor {
                 doctor_finds_no_fault_in_a_healthy_installed_database,
                 doctor_names_the_missing_table_and_makes_none,
@@ -120,6 +129,7 @@ macro_rules! conformance_sql {
         $crate::tests! { $database;
             faults {
                 table_with_faults_is_refused_with_each_of_them_named,
+                table_of_nodes_with_faults_is_refused,
                 further_columns_and_indexes_are_fine,
             }
             ills {

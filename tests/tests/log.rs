@@ -106,6 +106,9 @@ async fn check_log<B: Backend>(
             "counts",
             "hold[1]",
             "lapsed",
+            "node_join",
+            "nodes",
+            "node_leave",
         ]
         .contains(&name.as_str());
         assert!(

@@ -3,7 +3,7 @@
 mod claim;
 
 use retryjob_core::{
-    JobSchema, Result,
+    JobSchema, Result, ShardUse,
     op::{
         claim::{Claim, Claimed},
         doctor::Finding,
@@ -25,6 +25,7 @@ pub(crate) enum WithoutSkipLocked {}
 impl Kind for WithoutSkipLocked {
     type Db = MySql;
     const NAME: &'static str = "mysql57";
+    const SHARDS: ShardUse = ShardUse::Own;
     const BEGIN: Option<&'static str> = None;
     const BEGIN_TO_WRITE: Option<&'static str> = Some(connect::BEGIN_TO_WRITE);
 
@@ -74,6 +75,6 @@ crate::surface::backend! {
     ///
     /// A claim reads due rows without a lock and leases those that are still
     /// as they were read. Nodes that read the same shard take each other's
-    /// picks away, so each should have shards of its own.
+    /// picks away, so each reads its own shards only.
     Mysql57, WithoutSkipLocked, MySql, sqlx::MySqlConnection
 }

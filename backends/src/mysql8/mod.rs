@@ -3,7 +3,7 @@
 mod claim;
 
 use retryjob_core::{
-    Error, ErrorKind, JobSchema, Result,
+    Error, ErrorKind, JobSchema, Result, ShardUse,
     op::{
         claim::{Claim, Claimed},
         doctor::Finding,
@@ -25,6 +25,7 @@ pub(crate) enum WithSkipLocked {}
 impl Kind for WithSkipLocked {
     type Db = MySql;
     const NAME: &'static str = "mysql8";
+    const SHARDS: ShardUse = ShardUse::OwnFirst;
     const BEGIN: Option<&'static str> = None;
     const BEGIN_TO_WRITE: Option<&'static str> = Some(connect::BEGIN_TO_WRITE);
 
@@ -81,7 +82,8 @@ crate::surface::backend! {
     /// A job table on MySQL 8.0.1 or later, or MariaDB 10.6 or later.
     ///
     /// A claim locks the rows it picks and passes over those that another
-    /// worker holds, so any node can work on any shard.
+    /// worker holds, so a node that has worked off its own shards helps with
+    /// any other.
     Mysql8, WithSkipLocked, MySql, sqlx::MySqlConnection
 }
 

@@ -18,6 +18,8 @@ pub(crate) mod operate;
 
 pub(crate) mod counts;
 
+pub(crate) mod nodes;
+
 pub(crate) mod doctor;
 
 use std::future::Future;

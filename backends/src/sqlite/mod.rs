@@ -15,7 +15,7 @@ mod inspect;
 mod doctor;
 
 use retryjob_core::{
-    JobSchema, Result,
+    JobSchema, Result, ShardUse,
     op::{
         claim::{Claim, Claimed},
         doctor::Finding,
@@ -37,6 +37,8 @@ pub(crate) enum InFile {}
 impl Kind for InFile {
     type Db = sqlx::Sqlite;
     const NAME: &'static str = "sqlite";
+    /// One claim has the whole file to itself, whatever its shards.
+    const SHARDS: ShardUse = ShardUse::Any;
     /// A transaction that begins as a reader is refused at once, whatever the
     /// busy timeout says, when it writes after another has written.
     const BEGIN: Option<&'static str> = Some("BEGIN IMMEDIATE");

@@ -8,7 +8,7 @@ use super::{
     tx::{MemoryConnection, MemoryTx},
 };
 use crate::{
-    backend::Backend,
+    backend::{Backend, ShardUse},
     error::{Error, ErrorKind, Result},
     op::{
         claim::{Claim, Claimed},
@@ -17,6 +17,7 @@ use crate::{
         due::{DueHeads, Lane},
         enqueue::{Enqueued, NewJob},
         finish::{Finish, Finished},
+        nodes::{Heartbeat, Leave, Members},
         operate::{OPERATE_IDS_MAX, Operate, Operated},
         reap::{Reap, Reaped},
         renew::{Renew, Renewed},
@@ -30,6 +31,8 @@ impl Backend for Memory {
 
     const KEEPS_IN_THREAD: bool = false;
     const NAME: &'static str = "memory";
+    /// The strictest use, so that tests on it meet what it brings about.
+    const SHARDS: ShardUse = ShardUse::Own;
 
     /// An empty database of its own; the URL is `memory:`.
     async fn connect(url: &str, schema: &'static JobSchema) -> Result<Self> {
@@ -140,6 +143,20 @@ impl Backend for Memory {
 
     async fn has_open(&self) -> Result<bool> {
         self.on_table(|table, _| Ok(table.counts().open() > 0))
+    }
+
+    async fn heartbeat(&self, heartbeat: Heartbeat) -> Result<Members> {
+        let mut state = self.shared.lock();
+        state.table(self.schema)?;
+        let now = state.now;
+        Ok(state.nodes.heartbeat(self.schema, heartbeat, now))
+    }
+
+    async fn leave(&self, leave: Leave) -> Result<()> {
+        let mut state = self.shared.lock();
+        state.table(self.schema)?;
+        state.nodes.leave(self.schema, &leave);
+        Ok(())
     }
 
     async fn doctor(&self) -> Result<Report> {

@@ -8,6 +8,7 @@ mod assert;
 mod backend;
 mod clock;
 mod drain;
+mod nodes;
 mod row;
 mod table;
 mod tx;
@@ -23,11 +24,11 @@ pub use self::{
     row::JobRow,
     tx::{MemoryConnection, MemoryTx},
 };
-use self::{clock::START, table::Table};
+use self::{clock::START, nodes::Nodes, table::Table};
 use crate::{
     error::{Error, ErrorKind, Result},
     job::{Parts, RetryJob},
-    op::{finish::Finish, reap::Lapsed},
+    op::{finish::Finish, nodes::NodeName, reap::Lapsed},
     schema::JobSchema,
     time::DbTime,
 };
@@ -91,6 +92,7 @@ struct Shared(Arc<Mutex<State>>);
 struct State {
     now: DbTime,
     tables: BTreeMap<&'static str, Table>,
+    nodes: Nodes,
 }
 
 impl Memory {
@@ -111,6 +113,7 @@ impl Memory {
             shared: Shared(Arc::new(Mutex::new(State {
                 now: START,
                 tables: BTreeMap::new(),
+                nodes: Nodes::default(),
             }))),
         }
     }
@@ -131,6 +134,13 @@ impl Memory {
     #[must_use]
     pub fn history(&self) -> Vec<JobRow> {
         self.read(self.schema, Table::history)
+    }
+
+    /// The nodes that sent a heartbeat for this job type and are remembered,
+    /// sorted; members or not.
+    #[must_use]
+    pub fn nodes(&self) -> Vec<NodeName> {
+        self.shared.lock().nodes.known(self.schema)
     }
 
     /// The jobs in the table of `J`, by id, each with its row.

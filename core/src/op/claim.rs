@@ -11,7 +11,10 @@ use std::{
 
 use crate::{
     key::IdempotencyKey,
-    op::due::{Head, Lane},
+    op::{
+        due::{Head, Lane},
+        nodes::NodeName,
+    },
     value::Value,
 };
 
@@ -22,7 +25,7 @@ pub const NODE_BYTES_MAX: usize = 40;
 /// Most shards that one claim looks into.
 pub const CLAIM_SHARDS_MAX: usize = 32;
 
-/// A process that works on jobs.
+/// A worker among those that work on jobs; a process may run several.
 ///
 /// # Examples
 ///
@@ -34,12 +37,12 @@ pub const CLAIM_SHARDS_MAX: usize = 32;
 /// ```
 #[derive(Clone, Debug)]
 pub struct Node {
-    name: Arc<str>,
+    name: NodeName,
     claims: Arc<AtomicU64>,
 }
 
 impl Node {
-    /// A node with this name and a random suffix, which keeps two processes of
+    /// A node with this name and a random suffix, which keeps two workers of
     /// the same name apart. Whatever is outside `[A-Za-z0-9._-]` is left out, and
     /// so is the end of a name that would exceed [`NODE_BYTES_MAX`] bytes.
     #[must_use]
@@ -51,14 +54,14 @@ impl Node {
             .take(NODE_BYTES_MAX - 9)
             .collect();
         Self {
-            name: format!("{kept}-{suffix:08x}").into(),
+            name: NodeName::from_row(&format!("{kept}-{suffix:08x}")),
             claims: Arc::default(),
         }
     }
 
     /// The node's name, suffix included.
     #[must_use]
-    pub fn name(&self) -> &str {
+    pub const fn name(&self) -> &NodeName {
         &self.name
     }
 

@@ -16,4 +16,6 @@ pub mod operate;
 
 pub mod counts;
 
+pub mod nodes;
+
 pub mod doctor;

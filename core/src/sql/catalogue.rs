@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::{
     claim,
     dialect::Dialect,
-    enqueue, finish, operate,
+    enqueue, finish, nodes, operate,
     parts::Maker,
     reap,
     statement::{Statement, Stepped},
@@ -49,6 +49,11 @@ pub struct Catalogue {
     pub operate: Vec<(Action, Stepped)>,
     pub any_open: Statement,
     pub counts: Statement,
+    pub join: Statement,
+    pub stay: Statement,
+    pub nodes: Statement,
+    pub forget: Statement,
+    pub leave: Statement,
 }
 
 /// A statement per lane.
@@ -129,6 +134,11 @@ impl Catalogue {
                 .collect(),
             any_open: claim::any_open(maker),
             counts: claim::counts(maker),
+            join: nodes::join(maker),
+            stay: nodes::stay(maker),
+            nodes: nodes::nodes(maker),
+            forget: nodes::forget(maker),
+            leave: nodes::leave(maker),
         }
     }
 
@@ -188,6 +198,11 @@ impl Catalogue {
         }
         all.push(one("any_open", &self.any_open));
         all.push(one("counts", &self.counts));
+        all.push(one("node_join", &self.join));
+        all.push(one("node_stay", &self.stay));
+        all.push(one("nodes", &self.nodes));
+        all.push(one("node_forget", &self.forget));
+        all.push(one("node_leave", &self.leave));
         all
     }
 

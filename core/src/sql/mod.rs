@@ -18,6 +18,8 @@ mod reap;
 
 mod operate;
 
+mod nodes;
+
 mod parts;
 
 pub use catalogue::Catalogue;

@@ -32,6 +32,11 @@ pub enum Slot {
     DelayUs,
     Error,
     Limit,
+    /// The name of the job table, as the table of nodes holds it.
+    JobTable,
+    Node,
+    /// Microseconds that a membership stands, or has lapsed.
+    MemberUs,
     /// One of the struct's own columns, by its place in the schema.
     Column(u16),
 }
@@ -184,7 +189,7 @@ fn unmark(value: &SeaValue) -> Bind {
     }
 }
 
-const OWN_SLOTS: [Slot; 17] = [
+const OWN_SLOTS: [Slot; 20] = [
     Slot::Id,
     Slot::ShardId,
     Slot::ShardKey,
@@ -202,6 +207,9 @@ const OWN_SLOTS: [Slot; 17] = [
     Slot::DelayUs,
     Slot::Error,
     Slot::Limit,
+    Slot::JobTable,
+    Slot::Node,
+    Slot::MemberUs,
 ];
 
 #[cfg(test)]

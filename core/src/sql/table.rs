@@ -4,6 +4,7 @@ use sea_query::{ColumnDef, Index, IndexCreateStatement, Table};
 
 use super::{
     dialect::Dialect,
+    nodes,
     parts::{CLAIM_INDEX, KEY_INDEX, LEASE_INDEX, Maker},
 };
 use crate::{ident::Ident, schema::Finished, shard::SHARD_KEY_CHARS_MAX, value::ColumnType};
@@ -140,7 +141,8 @@ impl IndexSpec {
     }
 }
 
-/// The job table, and the history table when the job type has one.
+/// The job table, the history table when the job type has one, and the table
+/// of nodes, which all job types of a database share.
 pub(super) fn specs(maker: Maker<'_>) -> Vec<TableSpec> {
     let names = maker.names();
     let job = TableSpec {
@@ -161,7 +163,10 @@ pub(super) fn specs(maker: Maker<'_>) -> Vec<TableSpec> {
         ],
         indexes: Vec::new(),
     });
-    std::iter::once(job).chain(history).collect()
+    std::iter::once(job)
+        .chain(history)
+        .chain([nodes::spec(maker)])
+        .collect()
 }
 
 /// The name of the table that finished rows move to.
@@ -271,7 +276,12 @@ fn columns(maker: Maker<'_>) -> Vec<ColumnSpec> {
     columns
 }
 
-fn column(dialect: &dyn Dialect, name: Ident, kind: ColumnType, is_nullable: bool) -> ColumnSpec {
+pub(super) fn column(
+    dialect: &dyn Dialect,
+    name: Ident,
+    kind: ColumnType,
+    is_nullable: bool,
+) -> ColumnSpec {
     ColumnSpec {
         name: name.as_str().to_owned(),
         type_text: dialect.type_text(kind),

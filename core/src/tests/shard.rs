@@ -1,10 +1,11 @@
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use proptest::prelude::*;
 
 use crate::{
     key::KeyEncoder,
-    shard::{SHARDS_MAX, shard_key_hash, shard_of, spread_offset},
+    op::nodes::NodeName,
+    shard::{SHARDS_MAX, owner_of, shard_key_hash, shard_of, shards_of, spread_offset},
 };
 
 const FLIGHTS: &str = include_str!("../../../examples/data/flights-2013-02-04-week.csv");
@@ -116,7 +117,94 @@ fn offsets_of_flights_fill_their_window() {
     );
 }
 
+fn named(names: &[&str]) -> Vec<NodeName> {
+    names.iter().map(|name| NodeName::from_row(name)).collect()
+}
+
+// Computed by another program. They never change: nodes of two releases that
+// disagreed would both read a shard, or neither.
+#[test]
+fn owners_of_shards_never_change() {
+    let members = named(&[
+        "billing-1-00c0ffee",
+        "billing-2-1f0e9a2c",
+        "billing-3-deadbeef",
+    ]);
+    let owners: Vec<usize> = (0..16)
+        .map(|shard_id| {
+            let owner = owner_of(shard_id, &members).unwrap();
+            1 + members.iter().position(|node| node == owner).unwrap()
+        })
+        .collect();
+    assert_eq!(owners, [2, 1, 3, 1, 2, 2, 3, 2, 2, 1, 2, 3, 1, 3, 3, 2]);
+}
+
+#[test]
+fn without_members_no_shard_has_an_owner() {
+    assert_eq!(owner_of(0, &[]), None);
+    let node = NodeName::from_row("gone");
+    assert_eq!(shards_of(&node, &[], 8), BTreeSet::new());
+    assert_eq!(shards_of(&node, &named(&["here"]), 8), BTreeSet::new());
+}
+
+#[test]
+fn members_share_the_shards_evenly() {
+    let members: Vec<_> = (0..8)
+        .map(|no| NodeName::from_row(&format!("node-{no}")))
+        .collect();
+    for node in &members {
+        let owned = shards_of(node, &members, 1024).len();
+        assert!((96..=160).contains(&owned), "{node}: {owned} of 128");
+    }
+}
+
+#[test]
+fn a_node_that_joins_takes_about_its_part() {
+    let members = named(&["a", "b", "c", "d"]);
+    let joined = named(&["a", "b", "c", "d", "e"]);
+    let taken = shards_of(&joined[4], &joined, 1024).len();
+    assert!((154..=256).contains(&taken), "{taken} of 205");
+    for node in &members {
+        let before = shards_of(node, &members, 1024);
+        let after = shards_of(node, &joined, 1024);
+        assert!(after.is_subset(&before), "{node} took from another");
+    }
+}
+
 proptest! {
+    #[test]
+    fn every_shard_has_one_owner_whatever_the_order(
+        names in proptest::collection::btree_set("[a-z]{1,8}", 1..6),
+        shards in 1..=64u16,
+        seed in any::<u64>(),
+    ) {
+        let members: Vec<_> = names.iter().map(|name| NodeName::from_row(name)).collect();
+        let mut shuffled = members.clone();
+        shuffled.sort_by_key(|node| shard_key_hash(node.as_str()).unwrap() ^ seed);
+        let mut owned = Vec::new();
+        for node in &members {
+            let shard_ids = shards_of(node, &members, shards);
+            prop_assert_eq!(&shard_ids, &shards_of(node, &shuffled, shards));
+            owned.extend(shard_ids);
+        }
+        owned.sort_unstable();
+        prop_assert_eq!(owned, (0..shards).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn no_shard_moves_between_two_that_stay(
+        names in proptest::collection::btree_set("[a-z]{1,8}", 2..6),
+    ) {
+        let members: Vec<_> = names.iter().map(|name| NodeName::from_row(name)).collect();
+        let (gone, stay) = members.split_first().unwrap();
+        for shard_id in 0..32 {
+            let before = owner_of(shard_id, &members).unwrap();
+            if before != gone {
+                prop_assert_eq!(owner_of(shard_id, stay), Some(before));
+            }
+        }
+    }
+
     #[test]
     fn a_shard_is_below_their_number(hash in any::<u64>(), shards in 1..=u16::MAX) {
         prop_assert!(shard_of(hash, shards) < shards);

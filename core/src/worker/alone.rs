@@ -22,9 +22,10 @@ use crate::{
     error::Result,
     job::RetryJob,
     op::{
-        due::{DueHeads, Head, Lane},
+        due::{Head, Lane},
         finish::Finish,
     },
+    time::DbTime,
 };
 
 /// When a poller looks for jobs that batches leave out.
@@ -45,8 +46,9 @@ impl Turn {
 
     /// Takes note of what waits in RETRY. A job that has been due for longer
     /// than a lease may be one that batches leave out.
-    pub(super) fn see(&mut self, retry: &DueHeads) {
-        self.is_asked_for = overdue(retry, self.lease).is_some() && self.next <= Instant::now();
+    pub(super) fn see(&mut self, retry: &[Head], now: DbTime) {
+        let is_overdue = overdue(retry, now, self.lease).is_some();
+        self.is_asked_for = is_overdue && self.next <= Instant::now();
     }
 
     pub(super) const fn is_asked_for(&self) -> bool {
@@ -65,9 +67,9 @@ impl Turn {
 }
 
 /// The job that has waited longest, when that is longer than a lease.
-fn overdue(retry: &DueHeads, lease: Duration) -> Option<Head> {
-    let first = *retry.heads.first()?;
-    (retry.now.since(first.next_attempt_at) > lease).then_some(first)
+fn overdue(retry: &[Head], now: DbTime, lease: Duration) -> Option<Head> {
+    let first = *retry.iter().min_by_key(|head| head.next_attempt_at)?;
+    (now.since(first.next_attempt_at) > lease).then_some(first)
 }
 
 /// Waits until nothing is in hand, then claims the job that has waited longest
@@ -81,7 +83,9 @@ pub(super) async fn take_turn<J: RetryJob, B: Backend>(
         return Ok(());
     };
     let heads = shared.queue.backend().due_heads(Lane::Alone).await?;
-    let Some(head) = overdue(&heads, turn.lease) else {
+    let now = heads.now;
+    let due = shared.assigned.claimable(B::SHARDS, heads).due;
+    let Some(head) = overdue(&due, now, turn.lease) else {
         turn.ends(false);
         return Ok(());
     };

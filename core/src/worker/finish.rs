@@ -128,7 +128,7 @@ fn settle<J: RetryJob, B: Backend>(shared: &Shared<J, B>, batch: Vec<Finish>, lo
         shared.queue.event_sender().finished(&finish);
     }
     if has_waiting || shared.held.is_empty() {
-        shared.queue.wake().notify_one();
+        shared.queue.wake();
     }
 }
 

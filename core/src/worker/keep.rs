@@ -1,4 +1,5 @@
-//! Keep: renew leases, stop handlers whose lease is about to end, reap.
+//! Keep: renew leases, stop handlers whose lease is about to end, reap, send
+//! heartbeats.
 
 use std::{sync::Arc, thread, time::Duration};
 
@@ -6,7 +7,7 @@ use tokio::{sync::oneshot, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    Shared,
+    Shared, assign,
     settings::{POLL_MIN, Tally},
 };
 use crate::{
@@ -85,8 +86,11 @@ fn no_thread(source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Err
     Error::with_source(ErrorKind::Config, message, source)
 }
 
-/// Renewing, stopping and reaping go on beside each other: a server that is
-/// slow to answer one must not keep the others from their time.
+/// Renewing, stopping, reaping and heartbeats go on beside each other: a server
+/// that is slow to answer one must not keep the others from their time.
+///
+/// Heartbeats end when the worker stops claiming, so that others have its shards
+/// while its handlers finish; the rest goes on until they have.
 async fn keep_loop<J: RetryJob, B: Backend>(
     shared: &Shared<J, B>,
     backend: &B,
@@ -113,12 +117,15 @@ async fn keep_loop<J: RetryJob, B: Backend>(
         }
         std::future::pending().await
     };
-    tokio::select! {
-        () = renewing => {}
-        () = stopping => {}
-        () = reaping => {}
-        () = stop.cancelled() => {}
-    }
+    let keeping = async {
+        tokio::select! {
+            () = renewing => {}
+            () = stopping => {}
+            () = reaping => {}
+            () = stop.cancelled() => {}
+        }
+    };
+    tokio::join!(assign::beat_until_stopped(shared, backend), keeping);
 }
 
 /// Renews what has outlived half of its lease.
@@ -152,7 +159,7 @@ async fn reap<J: RetryJob, B: Backend>(shared: &Shared<J, B>, backend: &B) {
                 tracing::warn!(id = finish.lease.id, "reaped a lapsed lease");
                 shared.queue.event_sender().finished(finish);
             }
-            shared.queue.wake().notify_one();
+            shared.queue.wake();
         }
         if !reaped.has_more {
             return;

@@ -12,9 +12,10 @@
 //! due time. **run** has one task per claimed job: it waits for a free slot,
 //! then runs the handler with its timeout, panics caught. **finish** collects
 //! outcomes for a few milliseconds and writes them in one transaction. **keep**
-//! renews leases, stops handlers whose lease is about to end, and reaps; on a
-//! real database it lives in a thread of its own, so that a handler which
-//! blocks its thread does not cost other jobs their lease.
+//! renews leases, stops handlers whose lease is about to end, reaps, and sends the
+//! heartbeats by which nodes share the shards; on a real database it lives in a
+//! thread of its own, so that a handler which blocks its thread does not cost
+//! other jobs their lease.
 
 mod settings;
 
@@ -30,6 +31,8 @@ mod finish;
 
 mod keep;
 
+mod assign;
+
 mod held;
 
 use std::{future::Future, sync::Arc, time::Duration};
@@ -41,6 +44,7 @@ use tracing::Instrument as _;
 pub(crate) use self::run::{Attempted, attempt};
 pub use self::settings::Summary;
 use self::{
+    assign::Assigned,
     held::Held,
     settings::{Settings, Tally},
 };
@@ -65,6 +69,7 @@ struct Shared<J: RetryJob, B: Backend> {
     settings: Settings,
     node: Node,
     held: Held,
+    assigned: Assigned,
     tally: Tally,
     /// One permit per job in hand: running, or claimed and waiting for a slot.
     hands: Arc<Semaphore>,
@@ -136,7 +141,8 @@ impl<J: RetryJob, B: Backend> Worker<J, B> {
         self
     }
 
-    /// The node's name, as `lease_owner` shows it. Default the process id.
+    /// The node's name, as `lease_owner` and the table of nodes show it, with a
+    /// suffix that no other worker has. Default the process id.
     #[must_use]
     pub fn node(mut self, name: &str) -> Self {
         self.settings.node = name.to_owned();
@@ -199,9 +205,11 @@ impl<J: RetryJob, B: Backend> Worker<J, B> {
             finish::finish_loop(Arc::clone(&shared), receiver).instrument(span.clone()),
         );
         let keeper = keep::start(&shared, stops.keep.clone()).await?;
-        let polled = poll_until(&shared, sender, shutdown, until_idle)
-            .instrument(span)
-            .await;
+        let polling = async {
+            assign::join(&shared).await?;
+            poll_until(&shared, sender, shutdown, until_idle).await
+        };
+        let polled = polling.instrument(span).await;
         shared.stop.cancel();
         shared.tasks.close();
         if tokio::time::timeout(shared.settings.drain_for, shared.tasks.wait())
@@ -224,6 +232,7 @@ impl<J: RetryJob, B: Backend> Worker<J, B> {
         Arc::new(Shared {
             node: Node::new(&settings.node),
             held: Held::default(),
+            assigned: Assigned::default(),
             tally: Tally::default(),
             hands: Arc::new(Semaphore::new(settings.hands())),
             slots: Arc::new(Semaphore::new(settings.concurrency)),

@@ -3,13 +3,14 @@
 use std::{sync::Arc, time::Duration};
 
 use tokio::{
-    sync::{OwnedSemaphorePermit, mpsc},
+    sync::{OwnedSemaphorePermit, mpsc, watch},
     time::Instant,
 };
 
 use super::{
     Shared,
     alone::{Turn, take_turn},
+    assign::Changes,
     lanes::fresh_share,
     run::run_job,
     settings::POLL_MIN,
@@ -19,8 +20,8 @@ use crate::{
     error::Result,
     job::RetryJob,
     op::{
-        claim::{CLAIM_SHARDS_MAX, Claim, ClaimedJob},
-        due::{DueHeads, Head, Lane},
+        claim::{Claim, ClaimedJob},
+        due::{Head, Lane},
         finish::Finish,
     },
 };
@@ -39,8 +40,13 @@ pub(super) async fn poll_loop<J: RetryJob, B: Backend>(
 ) -> Result<()> {
     let mut turn = 0;
     let mut alone = Turn::new(J::schema().lease);
+    let mut wakes = Wakes {
+        work: shared.queue.wakes(),
+        assigned: shared.assigned.changes(),
+    };
     let mut idle_wait = POLL_MIN;
     while let Some(hands) = free_hands(&shared).await {
+        wakes.seen();
         let found = match claim_some(&shared, &finishes, hands, &mut turn, &mut alone).await {
             Ok(found) => found,
             Err(error) if error.is_transient() => {
@@ -59,7 +65,8 @@ pub(super) async fn poll_loop<J: RetryJob, B: Backend>(
                 }
                 idle_wait = (idle_wait * 2).min(shared.settings.poll_max);
                 let wait = next_due.unwrap_or(idle_wait).min(idle_wait.max(POLL_MIN));
-                sleep(&shared, wait.clamp(POLL_MIN, shared.settings.poll_max)).await;
+                let wait = wait.clamp(POLL_MIN, shared.settings.poll_max);
+                sleep(&shared, &mut wakes, wait).await;
             }
         }
         if alone.is_asked_for() {
@@ -108,10 +115,11 @@ async fn claim_some<J: RetryJob, B: Backend>(
     let backend = shared.queue.backend();
     let fresh = backend.due_heads(Lane::Fresh).await?;
     let retry = backend.due_heads(Lane::Retry).await?;
-    alone.see(&retry);
+    let now = retry.now;
+    let [fresh, retry] = [fresh, retry].map(|heads| shared.assigned.claimable(B::SHARDS, heads));
+    alone.see(&retry.due, now);
     let limit = hands.num_permits();
-    let (fresh_due, retry_due) = (due(&fresh), due(&retry));
-    let fresh_limit = match (fresh_due.is_empty(), retry_due.is_empty()) {
+    let fresh_limit = match (fresh.due.is_empty(), retry.due.is_empty()) {
         (false, false) => fresh_share(J::schema().lanes, *turn, limit),
         (_, true) => limit,
         (true, false) => 0,
@@ -121,9 +129,9 @@ async fn claim_some<J: RetryJob, B: Backend>(
     // What one lane leaves unused goes to the other, so the fresh lane is asked
     // again at the end if it filled its share.
     for (lane, heads, lane_limit) in [
-        (Lane::Fresh, &fresh_due, fresh_limit),
-        (Lane::Retry, &retry_due, limit),
-        (Lane::Fresh, &fresh_due, limit),
+        (Lane::Fresh, &fresh.due, fresh_limit),
+        (Lane::Retry, &retry.due, limit),
+        (Lane::Fresh, &fresh.due, limit),
     ] {
         let room = lane_limit.min(limit).saturating_sub(claimed);
         let is_exhausted = lane == Lane::Fresh && !fresh_has_more;
@@ -147,12 +155,8 @@ async fn claim_some<J: RetryJob, B: Backend>(
     }
     // What is due and was not to be had is another's, or waits for a turn
     // alone: when there will be something to claim is not known.
-    let waits = [fresh.wait(), retry.wait()].into_iter().flatten();
+    let waits = [fresh.wait, retry.wait].into_iter().flatten();
     Ok(Found::Nothing(waits.filter(|wait| !wait.is_zero()).min()))
-}
-
-fn due(heads: &DueHeads) -> Vec<Head> {
-    heads.due().take(CLAIM_SHARDS_MAX).collect()
 }
 
 #[tracing::instrument(level = "debug", skip_all, fields(?lane, limit))]
@@ -206,16 +210,33 @@ async fn is_idle<J: RetryJob, B: Backend>(shared: &Shared<J, B>) -> Result<bool>
     }
 }
 
-/// Sleeps, unless work comes in or the worker stops.
-async fn sleep<J: RetryJob, B: Backend>(shared: &Shared<J, B>, wait: Duration) {
+/// What wakes a poller before its time.
+struct Wakes {
+    work: watch::Receiver<()>,
+    assigned: Changes,
+}
+
+impl Wakes {
+    /// What comes from here on is news: it may be too late for the look at the
+    /// table that begins now.
+    fn seen(&mut self) {
+        self.work.mark_unchanged();
+        self.assigned.seen();
+    }
+}
+
+/// Sleeps, unless work or a shard comes in or the worker stops.
+async fn sleep<J: RetryJob, B: Backend>(shared: &Shared<J, B>, wakes: &mut Wakes, wait: Duration) {
     tokio::select! {
         () = tokio::time::sleep(wait) => {}
         // The pause keeps a stream of small enqueues from becoming a stream of
         // polls.
         () = async {
-            shared.queue.wake().notified().await;
+            // An error says that the queue is gone, which this worker holds.
+            let _ = wakes.work.changed().await;
             tokio::time::sleep(POLL_MIN.min(wait)).await;
         } => {}
+        () = wakes.assigned.next() => {}
         () = shared.stop.cancelled() => {}
     }
 }

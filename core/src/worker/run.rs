@@ -92,7 +92,7 @@ pub(super) async fn run_job<J: RetryJob, B: Backend>(
 /// Lets go of a lease; the poller looks whether that was the last one.
 fn forget<J: RetryJob, B: Backend>(shared: &Shared<J, B>, lease: &Lease) {
     shared.held.drop_lease(lease);
-    shared.queue.wake().notify_one();
+    shared.queue.wake();
 }
 
 /// Runs the handler once.

@@ -40,3 +40,18 @@ pub async fn further_columns_and_indexes_are_fine<D: SqlDatabase>(db: D) {
     enqueue(&backend, vec![mail(1), mail(2)]).await;
     assert_eq!(claim(&backend, Lane::Fresh).await.len(), 2);
 }
+
+pub async fn table_of_nodes_with_faults_is_refused<D: SqlDatabase>(db: D) {
+    let backend = db.installed(&MAIL).await;
+    db.execute("DROP TABLE retryjob_node").await;
+    db.execute("CREATE TABLE retryjob_node (job_table INTEGER NOT NULL PRIMARY KEY)")
+        .await;
+    let error = backend.install().await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Schema, "{error}");
+    let text = error.to_string();
+    assert!(text.contains("`retryjob_node`"), "{text}");
+    for name in ["job_table", "node", "member_until"] {
+        assert!(text.contains(&format!("column `{name}`")), "{name}: {text}");
+    }
+    assert!(text.contains("(job_table, node)"), "{text}");
+}

@@ -3,7 +3,7 @@ use retryjob_core::{Backend, Column, ColumnType, ErrorKind, Ident, JobSchema, op
 use crate::{
     TestDatabase,
     act::{claim, enqueue},
-    jobs::{JOB, MAIL, job, jobs, mail},
+    jobs::{ARCHIVED, DELETED, JOB, MAIL, job, jobs, mail},
 };
 
 pub async fn connect_refuses_a_url_it_cannot_use<D: TestDatabase>(_: D) {
@@ -38,6 +38,18 @@ pub async fn install_by_several_nodes_at_once_agrees<D: TestDatabase>(db: D) {
         node.await.unwrap().unwrap();
     }
     enqueue(&db.connect(&MAIL).await, vec![mail(1)]).await;
+}
+
+/// The table of nodes is one for all job types of a database.
+pub async fn install_of_several_job_types_at_once_agrees<D: TestDatabase>(db: D) {
+    let mut nodes = Vec::new();
+    for schema in [&JOB, &MAIL, &DELETED, &ARCHIVED] {
+        let backend = db.connect(schema).await;
+        nodes.push(tokio::spawn(async move { backend.install().await }));
+    }
+    for node in nodes {
+        node.await.unwrap().unwrap();
+    }
 }
 
 /// The table of `MAIL` with two columns more.

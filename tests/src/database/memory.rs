@@ -5,7 +5,7 @@ use std::time::Duration;
 use retryjob_core::{
     Backend as _, JobSchema, Memory,
     memory::{JOB_BYTES_MAX, JobRow, MemoryConnection},
-    op::{finish::Finish, reap::Lapsed},
+    op::{finish::Finish, nodes::NodeName, reap::Lapsed},
 };
 
 use super::TestDatabase;
@@ -37,6 +37,10 @@ impl TestDatabase for InMemory {
 
     async fn history(&self, schema: &'static JobSchema) -> Vec<JobRow> {
         self.0.for_schema(schema).history()
+    }
+
+    async fn nodes(&self, schema: &'static JobSchema) -> Vec<NodeName> {
+        self.0.for_schema(schema).nodes()
     }
 
     async fn pass(&self, _: &'static JobSchema, span: Duration) {

@@ -9,7 +9,7 @@ use retryjob_backends::{Mysql8, Mysql57};
 use retryjob_core::{
     Backend, DbTime, IdempotencyKey, JobSchema, Status,
     memory::JobRow,
-    op::{claim::LeaseOwner, finish::Finish, reap::Lapsed},
+    op::{claim::LeaseOwner, finish::Finish, nodes::NodeName, reap::Lapsed},
     value::{ColumnType, Value},
 };
 use sqlx::{
@@ -190,6 +190,13 @@ impl<F: Flavour> TestDatabase for Server<F> {
             .await
     }
 
+    async fn nodes(&self, schema: &'static JobSchema) -> Vec<NodeName> {
+        let sql = "SELECT node FROM retryjob_node WHERE job_table = ? ORDER BY node";
+        let nodes = sqlx::query_scalar(sql).bind(schema.table.as_str());
+        let nodes: Vec<String> = nodes.fetch_all(&self.pool).await.unwrap();
+        nodes.iter().map(|node| NodeName::from_row(node)).collect()
+    }
+
     async fn pass(&self, schema: &'static JobSchema, span: Duration) {
         let us = span.as_micros();
         let earlier = [
@@ -204,6 +211,12 @@ impl<F: Flavour> TestDatabase for Server<F> {
             "UPDATE {} SET {}",
             schema.table,
             earlier.join(", ")
+        ))
+        .await;
+        self.execute(&format!(
+            "UPDATE retryjob_node SET member_until = member_until - INTERVAL {us} MICROSECOND \
+             WHERE job_table = '{}'",
+            schema.table
         ))
         .await;
     }

@@ -7,7 +7,7 @@ use retryjob_backends::Sqlite;
 use retryjob_core::{
     Backend as _, DbTime, IdempotencyKey, JobSchema, Status,
     memory::JobRow,
-    op::{claim::LeaseOwner, finish::Finish, reap::Lapsed},
+    op::{claim::LeaseOwner, finish::Finish, nodes::NodeName, reap::Lapsed},
     value::{ColumnType, Value},
 };
 use sqlx::{
@@ -71,6 +71,13 @@ impl TestDatabase for SqliteFile {
             .await
     }
 
+    async fn nodes(&self, schema: &'static JobSchema) -> Vec<NodeName> {
+        let sql = "SELECT node FROM retryjob_node WHERE job_table = ? ORDER BY node";
+        let nodes = sqlx::query_scalar(sql).bind(schema.table.as_str());
+        let nodes: Vec<String> = nodes.fetch_all(&self.pool).await.unwrap();
+        nodes.iter().map(|node| NodeName::from_row(node)).collect()
+    }
+
     async fn pass(&self, schema: &'static JobSchema, span: Duration) {
         let us = span.as_micros();
         let earlier = [
@@ -85,6 +92,11 @@ impl TestDatabase for SqliteFile {
             "UPDATE {} SET {}",
             schema.table,
             earlier.join(", ")
+        ))
+        .await;
+        self.execute(&format!(
+            "UPDATE retryjob_node SET member_until = member_until - {us} WHERE job_table = '{}'",
+            schema.table
         ))
         .await;
     }

@@ -438,7 +438,7 @@ impl<'a> Checker<'a> {
     fn claims_granted(&mut self) {
         let mut seen = BTreeSet::new();
         for (call, answer) in self.answers.clone() {
-            let (Call::Claim { owner }, Answer::Claimed(leases)) = (call, answer) else {
+            let (Call::Claim { owner, .. }, Answer::Claimed(leases)) = (call, answer) else {
                 continue;
             };
             for lease in leases {

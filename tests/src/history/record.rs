@@ -50,13 +50,29 @@ pub enum Event {
 /// A call that changes jobs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Call {
-    Enqueue { keys: Vec<String> },
-    Claim { owner: String },
-    Renew { leases: Vec<LeaseOf> },
-    Finish { finishes: Vec<Ended> },
-    FinishIn { lease: LeaseOf },
+    Enqueue {
+        keys: Vec<String>,
+    },
+    Claim {
+        owner: String,
+        /// The shards that were asked for.
+        #[serde(default)]
+        shards: Vec<u16>,
+    },
+    Renew {
+        leases: Vec<LeaseOf>,
+    },
+    Finish {
+        finishes: Vec<Ended>,
+    },
+    FinishIn {
+        lease: LeaseOf,
+    },
     Reap,
-    Operate { action: String, ids: Vec<u64> },
+    Operate {
+        action: String,
+        ids: Vec<u64>,
+    },
 }
 
 /// What a call was told.

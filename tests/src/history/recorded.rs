@@ -1,7 +1,7 @@
 //! A backend whose calls are recorded.
 
 use retryjob_core::{
-    Backend, ErrorKind, JobSchema, Lease, Result,
+    Backend, ErrorKind, JobSchema, Lease, Result, ShardUse,
     op::{
         claim::{Claim, Claimed},
         counts::Counts,
@@ -9,6 +9,7 @@ use retryjob_core::{
         due::{DueHeads, Lane},
         enqueue::{Enqueued, NewJob},
         finish::{Finish, Finished},
+        nodes::{Heartbeat, Leave, Members},
         operate::{Operate, Operated, Operation},
         reap::{Reap, Reaped},
         renew::{Renew, Renewed},
@@ -88,6 +89,7 @@ impl<B: Backend> Backend for Recorded<B> {
     type Tx = B::Tx;
     const KEEPS_IN_THREAD: bool = B::KEEPS_IN_THREAD;
     const NAME: &'static str = B::NAME;
+    const SHARDS: ShardUse = B::SHARDS;
 
     async fn connect(url: &str, schema: &'static JobSchema) -> Result<Self> {
         let inner = B::connect(url, schema).await?;
@@ -138,13 +140,15 @@ impl<B: Backend> Backend for Recorded<B> {
     }
 
     async fn claim(&self, claim: Claim) -> Result<Claimed> {
-        let owner = claim.owner.as_str().to_owned();
+        let call = Call::Claim {
+            owner: claim.owner.as_str().to_owned(),
+            shards: claim.heads.iter().map(|head| head.shard_id).collect(),
+        };
         let answer = |claimed: &Claimed| {
             let leases = claimed.jobs.iter().map(|job| lease_of(&job.lease));
             Answer::Claimed(leases.collect())
         };
-        self.record(Call::Claim { owner }, self.inner.claim(claim), answer)
-            .await
+        self.record(call, self.inner.claim(claim), answer).await
     }
 
     async fn renew(&self, renew: Renew) -> Result<Renewed> {
@@ -197,6 +201,14 @@ impl<B: Backend> Backend for Recorded<B> {
 
     async fn has_open(&self) -> Result<bool> {
         self.inner.has_open().await
+    }
+
+    async fn heartbeat(&self, heartbeat: Heartbeat) -> Result<Members> {
+        self.inner.heartbeat(heartbeat).await
+    }
+
+    async fn leave(&self, leave: Leave) -> Result<()> {
+        self.inner.leave(leave).await
     }
 
     async fn doctor(&self) -> Result<Report> {

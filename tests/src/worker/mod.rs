@@ -2,6 +2,7 @@
 
 pub mod ending;
 pub mod lease;
+pub mod nodes;
 pub mod running;
 pub mod samples;
 pub mod shutdown;
@@ -156,6 +157,11 @@ macro_rules! worker_conformance {
                     jobs_of_a_dead_worker_are_reaped_and_run_again,
                     last_attempt_after_crashes_runs_with_nothing_else_in_hand,
                 }
+                nodes {
+                    a_worker_leaves_the_shards_of_others_alone_or_for_last,
+                    workers_never_claim_from_the_same_shard_while_membership_is_stable,
+                    shards_of_a_crashed_worker_are_taken_over,
+                }
                 samples {
                     a_job_with_payload_column_and_hashed_shard_comes_back_whole,
                     a_job_of_columns_alone_moves_to_its_history,
@@ -165,6 +171,20 @@ macro_rules! worker_conformance {
                     shutdown_lets_handlers_finish_and_gives_back_the_rest,
                     shutdown_drops_handlers_that_take_too_long,
                     a_dropped_worker_leaves_no_job_behind,
+                }
+            }
+        }
+    };
+}
+
+/// The worker's tests that send SQL of their own.
+#[macro_export]
+macro_rules! worker_conformance_sql {
+    ($database:ty) => {
+        mod worker_sql {
+            $crate::worker_tests! { $database;
+                nodes {
+                    a_worker_whose_heartbeats_fail_works_on_any_shard,
                 }
             }
         }
