@@ -114,3 +114,34 @@ async fn enqueue_wakes_a_worker_that_has_long_been_idle() {
     );
     running.await.unwrap().unwrap();
 }
+
+/// Each worker claims from its own shards only, and whose a job will be is not
+/// known where it is enqueued.
+#[tokio::test(start_paused = true)]
+async fn enqueue_wakes_whichever_worker_owns_the_shard() {
+    let queue = queue();
+    let (sender, mut ran) = tokio::sync::mpsc::unbounded_channel();
+    let mut running = tokio::task::JoinSet::new();
+    for _ in 0..3 {
+        let worker = queue.worker_with(sender.clone(), async |_: Leased<Mail, Memory>, sender| {
+            let _ = tokio::sync::mpsc::UnboundedSender::send(&sender, Instant::now());
+        });
+        let worker = worker.poll_max(Duration::from_secs(3600));
+        running.spawn(worker.run_until(tokio::time::sleep(Duration::from_secs(72_000))));
+    }
+    tokio::time::sleep(Duration::from_secs(36_000) + Duration::from_secs(17)).await;
+    for no in 0..20 {
+        let enqueued_at = Instant::now();
+        let to = format!("{no}@example.org");
+        queue.enqueue(&mail(&to, true)).await.unwrap();
+        let woken = ran.recv().await.unwrap() - enqueued_at;
+        assert!(
+            woken < Duration::from_secs(1),
+            "ran {woken:?} after it was enqueued"
+        );
+        tokio::time::sleep(Duration::from_secs(1000)).await;
+    }
+    for ended in running.join_all().await {
+        ended.unwrap();
+    }
+}

@@ -129,6 +129,17 @@ fn the_history_table_has_room_for_its_name() {
 }
 
 #[test]
+fn no_job_type_takes_the_table_of_nodes() {
+    for name in ["retryjob_node", "RetryJob_Node"] {
+        let schema = JobSchema::new(Ident::new(name));
+        assert_refused(
+            schema,
+            "`retryjob_node` is the table of nodes, which all job types share",
+        );
+    }
+}
+
+#[test]
 fn each_of_the_frameworks_columns_has_its_own_name() {
     let names = ColumnNames {
         lease_until: Ident::new("STATUS"),
