@@ -23,6 +23,8 @@ pub mod moves;
 
 pub mod check;
 
+pub mod shards;
+
 use retryjob_core::{RetryPolicy, memory::JobRow, schema::Finished};
 
 pub use self::{
