@@ -12,7 +12,8 @@ pub(crate) trait Database: Backend {
     /// Attempts made so far, by all runs on this table.
     fn attempts_made(&self) -> impl Future<Output = Result<u64>> + Send;
 
-    /// Removes the table from a server.
+    /// Removes the table from a server. The table of nodes stays: other job
+    /// types use it as well.
     fn clean_up(&self) -> impl Future<Output = Result<()>> + Send;
 }
 
