@@ -7,7 +7,7 @@ pub mod sqlite;
 use std::time::Duration;
 
 use retryjob_core::{
-    Backend, IdempotencyKey, JobSchema,
+    Backend, DbTime, IdempotencyKey, JobSchema,
     memory::JobRow,
     op::{finish::Finish, nodes::NodeName, reap::Lapsed},
 };
@@ -38,8 +38,12 @@ pub trait TestDatabase: Sized + Send + Sync + 'static {
     /// The rows of the history table by id.
     fn history(&self, schema: &'static JobSchema) -> impl Future<Output = Vec<JobRow>> + Send;
 
-    /// The nodes of the job type that the table of nodes holds, sorted.
-    fn nodes(&self, schema: &'static JobSchema) -> impl Future<Output = Vec<NodeName>> + Send;
+    /// The nodes of the job type that the table of nodes holds, sorted, and when
+    /// the membership of each ends.
+    fn memberships(
+        &self,
+        schema: &'static JobSchema,
+    ) -> impl Future<Output = Vec<(NodeName, DbTime)>> + Send;
 
     /// Lets this much time go by for the rows of a table, and for its nodes: the clock of the
     /// memory is moved on; where it can't be, every instant is moved back.
@@ -64,6 +68,14 @@ pub trait TestDatabase: Sized + Send + Sync + 'static {
     /// More bytes than one job may have; `None` where that is more than a
     /// test should allocate.
     fn oversize_bytes(&self) -> impl Future<Output = Option<usize>> + Send;
+
+    /// The nodes of the job type that the table of nodes holds, sorted.
+    fn nodes(&self, schema: &'static JobSchema) -> impl Future<Output = Vec<NodeName>> + Send {
+        async move {
+            let memberships = self.memberships(schema).await;
+            memberships.into_iter().map(|(node, _)| node).collect()
+        }
+    }
 
     /// The backend with its table in place.
     fn installed(&self, schema: &'static JobSchema) -> impl Future<Output = Self::Backend> + Send {

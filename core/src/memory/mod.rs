@@ -137,9 +137,9 @@ impl Memory {
     }
 
     /// The nodes that sent a heartbeat for this job type and are remembered,
-    /// sorted; members or not.
+    /// sorted, and when the membership of each ends or ended.
     #[must_use]
-    pub fn nodes(&self) -> Vec<NodeName> {
+    pub fn nodes(&self) -> Vec<(NodeName, DbTime)> {
         self.shared.lock().nodes.known(self.schema)
     }
 

@@ -34,13 +34,10 @@ impl Nodes {
         }
     }
 
-    /// Every node that is remembered, sorted, member or not.
-    pub(super) fn known(&self, schema: &JobSchema) -> Vec<NodeName> {
+    /// Every node that is remembered, sorted, and when its membership ends.
+    pub(super) fn known(&self, schema: &JobSchema) -> Vec<(NodeName, DbTime)> {
         let nodes = self.0.get(schema.table.as_str());
-        nodes
-            .into_iter()
-            .flat_map(BTreeMap::keys)
-            .cloned()
-            .collect()
+        let known = nodes.into_iter().flatten();
+        known.map(|(node, until)| (node.clone(), *until)).collect()
     }
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use retryjob_core::{
-    Backend as _, JobSchema, Memory,
+    Backend as _, DbTime, JobSchema, Memory,
     memory::{JOB_BYTES_MAX, JobRow, MemoryConnection},
     op::{finish::Finish, nodes::NodeName, reap::Lapsed},
 };
@@ -39,7 +39,7 @@ impl TestDatabase for InMemory {
         self.0.for_schema(schema).history()
     }
 
-    async fn nodes(&self, schema: &'static JobSchema) -> Vec<NodeName> {
+    async fn memberships(&self, schema: &'static JobSchema) -> Vec<(NodeName, DbTime)> {
         self.0.for_schema(schema).nodes()
     }
 

@@ -190,11 +190,15 @@ impl<F: Flavour> TestDatabase for Server<F> {
             .await
     }
 
-    async fn nodes(&self, schema: &'static JobSchema) -> Vec<NodeName> {
-        let sql = "SELECT node FROM retryjob_node WHERE job_table = ? ORDER BY node";
-        let nodes = sqlx::query_scalar(sql).bind(schema.table.as_str());
-        let nodes: Vec<String> = nodes.fetch_all(&self.pool).await.unwrap();
-        nodes.iter().map(|node| NodeName::from_row(node)).collect()
+    async fn memberships(&self, schema: &'static JobSchema) -> Vec<(NodeName, DbTime)> {
+        let sql = "SELECT node, member_until FROM retryjob_node WHERE job_table = ? ORDER BY node";
+        let rows = sqlx::query(sql).bind(schema.table.as_str());
+        let rows = rows.fetch_all(&self.pool).await.unwrap();
+        let membership = |row| {
+            let node = NodeName::from_row(sqlx::Row::get(row, "node"));
+            (node, instant(row, "member_until").unwrap())
+        };
+        rows.iter().map(membership).collect()
     }
 
     async fn pass(&self, schema: &'static JobSchema, span: Duration) {
