@@ -1,6 +1,6 @@
 //! What differs between the backends.
 
-use std::future::Future;
+use std::{future::Future, time::Duration};
 
 use retryjob_core::{
     JobSchema, Result, ShardUse,
@@ -21,7 +21,7 @@ pub(crate) const POOL_CONNECTIONS: u32 = 10;
 pub(crate) const SECOND_POOL_CONNECTIONS: u32 = 2;
 
 /// Milliseconds that an operation waits for a connection of the pool.
-pub(crate) const ACQUIRE_MS_MAX: u64 = 10_000;
+pub(crate) const ACQUIRE_MS_MAX: u64 = 5_000;
 
 /// A database with its way to claim.
 pub(crate) trait Kind: Sized + Send + Sync + 'static {
@@ -39,6 +39,10 @@ pub(crate) trait Kind: Sized + Send + Sync + 'static {
 
     /// What opens a transaction that a caller writes in.
     const BEGIN_TO_WRITE: Option<&'static str> = Self::BEGIN;
+
+    /// How long a statement of an operation may take, where the answer comes
+    /// over a network.
+    const ANSWER_MAX: Option<Duration> = None;
 
     /// How it writes the catalogue.
     fn dialect() -> &'static dyn Dialect;

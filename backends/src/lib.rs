@@ -32,6 +32,7 @@ mod op;
 
 mod retry;
 
+mod limited;
 mod session;
 
 mod fault;

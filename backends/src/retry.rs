@@ -18,7 +18,13 @@ use retryjob_core::{Error, ErrorKind, Result, sql::Catalogue};
 use sqlx::{Database, Pool, SqlStr, Transaction, pool::PoolConnection};
 use tokio::time::Instant;
 
-use crate::{fault::Fault, kind::Kind, op::Operation, session::Session};
+use crate::{
+    fault::Fault,
+    kind::{ACQUIRE_MS_MAX, Kind},
+    limited::{Limited, within},
+    op::Operation,
+    session::Session,
+};
 
 /// Most times that a busy database is tried.
 const TRIES_MAX: u32 = 8;
@@ -67,7 +73,6 @@ impl Tries {
                 self.busy += 1;
                 self.busy < TRIES_MAX
             }
-            Fault::Lost(sqlx::Error::PoolTimedOut) => false,
             Fault::Lost(_) => self.since.elapsed() < Duration::from_millis(LOST_MS_MAX),
             Fault::Duplicate(_) | Fault::Exists | Fault::Final(_) => false,
         }
@@ -157,7 +162,8 @@ async fn once<K: Kind, O: Operation>(
     let ran = if O::IS_TRANSACTION {
         in_transaction::<K, O>(session, catalogue, op, is_unsure).await
     } else {
-        op.run(session, catalogue, is_unsure)
+        let limit = K::ANSWER_MAX;
+        op.run(&mut Limited { session, limit }, catalogue, is_unsure)
             .await
             .map_err(Stopped::while_committing)
     };
@@ -178,15 +184,25 @@ async fn in_transaction<K: Kind, O: Operation>(
     is_unsure: bool,
 ) -> Result<O::Answer, Stopped> {
     let begin = Transaction::<K::Db>::begin(session, K::BEGIN.map(SqlStr::from_static));
-    let mut tx = begin.await.map_err(fault::<K>)?;
-    match op.run(&mut *tx, catalogue, is_unsure).await {
-        Ok(answer) => match tx.commit().await {
-            Ok(()) => Ok(answer),
-            Err(error) => Err(Stopped::while_committing(fault::<K>(error))),
-        },
+    let limit = K::ANSWER_MAX;
+    let mut tx = within(limit, async { begin.await.map_err(fault::<K>) }).await?;
+    let session = &mut Limited {
+        session: &mut *tx,
+        limit,
+    };
+    match op.run(session, catalogue, is_unsure).await {
+        Ok(answer) => {
+            let commit = async { tx.commit().await.map_err(fault::<K>) };
+            let committed = within(limit, commit).await;
+            committed.map_err(Stopped::while_committing)?;
+            Ok(answer)
+        }
         Err(fault) => {
             let mut stopped = Stopped::from(fault);
-            stopped.is_connection_spoilt |= tx.rollback().await.is_err();
+            if !stopped.is_connection_spoilt {
+                let rollback = async { tx.rollback().await.map_err(self::fault::<K>) };
+                stopped.is_connection_spoilt = within(limit, rollback).await.is_err();
+            }
             Err(stopped)
         }
     }
@@ -205,12 +221,16 @@ pub(crate) async fn begin<K: Kind>(pool: &Pool<K::Db>) -> Result<Transaction<'st
                 None => seats.begin().await,
             }
         });
-        let error = match begun.await {
-            Ok(Ok(tx)) => return Ok(tx),
-            Ok(Err(error)) => error,
-            Err(_) => sqlx::Error::WorkerCrashed,
+        let begun = async {
+            let begun = begun.await.unwrap_or(Err(sqlx::Error::WorkerCrashed));
+            begun.map_err(fault::<K>)
         };
-        let fault = fault::<K>(error);
+        // The pool's own limit comes first where it has no connection.
+        let limit = K::ANSWER_MAX.map(|limit| limit + Duration::from_millis(ACQUIRE_MS_MAX));
+        let fault = match within(limit, begun).await {
+            Ok(tx) => return Ok(tx),
+            Err(fault) => fault,
+        };
         K::note_fault(pool, &fault);
         tries.pause(fault).await?;
     }

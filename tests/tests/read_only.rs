@@ -89,6 +89,33 @@ where
     backend.commit(tx).await.unwrap();
 }
 
+/// A frozen server keeps its connections open and answers nothing.
+async fn operations_on_a_silent_server_end<B: Backend>(kind: ServerUnderTest) {
+    let server = Instance::start(kind, &[]).await;
+    let url = server.database().await;
+    let queue = Queue::<Note, B>::connect(&url).await.unwrap();
+    queue.install().await.unwrap();
+    queue.enqueue(&Note { no: 1 }).await.unwrap();
+    server.stop_process();
+    let limit = Duration::from_secs(60);
+    let ended = tokio::time::timeout(limit, queue.enqueue(&Note { no: 2 })).await;
+    let error = ended.expect("it waits for ever").unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Transient, "{error}");
+    server.continue_process();
+    let stored = queue.enqueue(&Note { no: 3 }).await.unwrap();
+    assert!(stored.is_new);
+}
+
+#[tokio::test]
+async fn operations_on_a_silent_server_end_on_mysql_8() {
+    operations_on_a_silent_server_end::<Mysql8>(ServerUnderTest::Mysql8).await;
+}
+
+#[tokio::test]
+async fn operations_on_a_silent_server_end_on_mariadb() {
+    operations_on_a_silent_server_end::<Mysql8>(ServerUnderTest::Mariadb).await;
+}
+
 #[tokio::test]
 async fn refused_connections_are_not_used_again_on_mysql_8() {
     refused_connections_are_not_used_again::<Mysql8>(ServerUnderTest::Mysql8).await;

@@ -1,6 +1,6 @@
 //! Connections with a known session: own settings, then read back.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{collections::BTreeSet, io::ErrorKind as ErrorKindOfIo, sync::Arc, time::Duration};
 
 use retryjob_core::{Error, ErrorKind, Result};
 use sqlx::{
@@ -56,6 +56,9 @@ pub(super) const WANTED: [(&str, &str); 8] = [
 /// Idle time after which a connection is tried before it is used.
 const IDLE_MS_UNTRIED: u64 = 1000;
 
+/// What such a try may take.
+const PING_MAX: Duration = Duration::from_secs(2);
+
 /// The statements that every new connection sends, in order. With the
 /// catalogue, `BEGIN`, `START TRANSACTION READ WRITE`, `COMMIT` and `ROLLBACK` these are all that a running
 /// worker ever sends.
@@ -98,17 +101,24 @@ pub(crate) fn second_pool(pool_of: &Pool<MySql>, connections: u32) -> Pool<MySql
     pool((*pool_of.connect_options()).clone(), connections)
 }
 
+/// The longest that a statement of an operation may take. Its own work takes
+/// milliseconds; the rest is a wait for a lock, after which it runs again.
+pub(crate) const ANSWER_MAX: Duration = Duration::from_secs(5);
+
 /// Takes note of what stopped an operation on a connection of this pool.
 pub(crate) fn note_fault(pool: &Pool<MySql>, fault: &Fault) {
-    if let Fault::Lost(error) = fault
-        && number(error).is_some_and(|code| READ_ONLY.contains(&code))
-    {
-        note_refused(&pool.connect_options());
+    let Fault::Lost(error) = fault else {
+        return;
+    };
+    let is_silent =
+        matches!(error, sqlx::Error::Io(error) if error.kind() == ErrorKindOfIo::TimedOut);
+    if is_silent || number(error).is_some_and(|code| READ_ONLY.contains(&code)) {
+        note_refused(&place(&pool.connect_options()));
     }
 }
 
 fn pool(options: MySqlConnectOptions, connections: u32) -> Pool<MySql> {
-    let place = place(&options);
+    let place: Arc<str> = place(&options).into();
     MySqlPoolOptions::new()
         .max_connections(connections)
         .acquire_timeout(Duration::from_millis(ACQUIRE_MS_MAX))
@@ -116,13 +126,20 @@ fn pool(options: MySqlConnectOptions, connections: u32) -> Pool<MySql> {
         // found out by the statement, and the operation runs again.
         .test_before_acquire(false)
         .before_acquire(move |connection, meta| {
+            let place = Arc::clone(&place);
             let is_outdated = is_outdated(&place, meta.age);
             Box::pin(async move {
                 if is_outdated {
                     return Ok(false);
                 }
                 if meta.idle_for >= Duration::from_millis(IDLE_MS_UNTRIED) {
-                    connection.ping().await?;
+                    match tokio::time::timeout(PING_MAX, connection.ping()).await {
+                        Ok(answered) => answered?,
+                        Err(_) => {
+                            note_refused(&place);
+                            return Ok(false);
+                        }
+                    }
                 }
                 give_back(connection).await?;
                 Ok(true)

@@ -1,4 +1,5 @@
-//! Connections that lead to a server which takes no writes any more.
+//! Connections that lead to a server which takes no writes any more, or gives
+//! no answers.
 //!
 //! A server that was switched over from, or cut off, keeps its connections and
 //! refuses what they write. The one that met the refusal may be a caller's, in
@@ -11,17 +12,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use sqlx::mysql::MySqlConnectOptions;
-
-use super::url::place;
-
-/// When each server, by its place, last refused a write.
+/// When each server, by its place, last refused a write or gave no answer.
 static REFUSED_AT: LazyLock<Mutex<HashMap<String, Instant>>> = LazyLock::new(Mutex::default);
 
-/// Takes note that the server there refused a write.
-pub(super) fn note_refused(options: &MySqlConnectOptions) {
+/// Takes note that the server there refused a write, or is silent.
+pub(super) fn note_refused(place: &str) {
     let mut refused_at = REFUSED_AT.lock().unwrap_or_else(PoisonError::into_inner);
-    refused_at.insert(place(options), Instant::now());
+    refused_at.insert(place.to_owned(), Instant::now());
 }
 
 /// Whether a connection of this age was there when a write was refused.

@@ -2,6 +2,8 @@
 
 mod claim;
 
+use std::time::Duration;
+
 use retryjob_core::{
     Error, ErrorKind, JobSchema, Result, ShardUse,
     op::{
@@ -27,6 +29,7 @@ impl Kind for WithSkipLocked {
     const NAME: &'static str = "mysql8";
     const SHARDS: ShardUse = ShardUse::OwnFirst;
     const BEGIN: Option<&'static str> = None;
+    const ANSWER_MAX: Option<Duration> = Some(connect::ANSWER_MAX);
     const BEGIN_TO_WRITE: Option<&'static str> = Some(connect::BEGIN_TO_WRITE);
 
     fn dialect() -> &'static dyn Dialect {
