@@ -4,6 +4,8 @@
 //! Every run ends with its history held against the promises, and says in one
 //! line what it did.
 
+pub mod clock;
+pub mod group;
 pub mod instance;
 pub mod process;
 pub mod proxy;

@@ -2,7 +2,7 @@
 
 use std::{path::Path, process::Command};
 
-use super::process::Process;
+use super::{clock::Clock, process::Process};
 
 /// What the program `fault_worker` is told.
 #[derive(Clone, Debug)]
@@ -17,6 +17,8 @@ pub struct Orders<'a> {
     /// The file that its records go to.
     pub records: &'a Path,
     pub concurrency: usize,
+    /// How far its clock is off, if it is.
+    pub clock: Option<&'a Clock>,
 }
 
 impl Orders<'_> {
@@ -30,6 +32,9 @@ impl Orders<'_> {
             .arg("--records")
             .arg(self.records)
             .args(["--concurrency", &self.concurrency.to_string()]);
+        if let Some(clock) = self.clock {
+            clock.set_off(&mut command);
+        }
         Process::start(&command)
     }
 }

@@ -4,7 +4,9 @@
 #![allow(clippy::unwrap_used, reason = "a panic is a failed test")]
 
 mod abort;
+mod clock;
 mod cut;
+mod group;
 mod kill;
 mod server;
 mod stop;
@@ -21,6 +23,7 @@ use retryjob_tests::{
     SqlDatabase, TestDatabase,
     database::server::{On8, On57, OnMaria},
     faults::{
+        clock::Clock,
         process::Process,
         task::{Job, Task, Writes, prepare},
         worker::Orders,
@@ -64,6 +67,10 @@ where
     }
 
     fn start_worker(&self, concurrency: usize) -> Process {
+        self.start_worker_at(concurrency, None)
+    }
+
+    fn start_worker_at(&self, concurrency: usize, clock: Option<&Clock>) -> Process {
         let orders = Orders {
             program: Path::new(env!("CARGO_BIN_EXE_fault_worker")),
             jobs: J::JOBS,
@@ -71,6 +78,7 @@ where
             url: &self.db.url(),
             records: &self.records,
             concurrency,
+            clock,
         };
         orders.start()
     }
@@ -133,6 +141,7 @@ on_each! {
     kill: killed_workers_lose_and_double_nothing;
     stop: stopped_workers_finish_nothing_late_and_are_told;
     cut: commits_without_an_answer_are_resolved;
+    clock: workers_with_clocks_set_off_run_nothing_early;
 }
 
 on_servers! {
