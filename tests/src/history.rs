@@ -25,6 +25,9 @@ pub mod check;
 
 pub mod shards;
 
+#[cfg(test)]
+mod planted;
+
 use retryjob_core::{RetryPolicy, memory::JobRow, schema::Finished};
 
 pub use self::{
@@ -64,7 +67,8 @@ pub struct Rules {
     pub attempts_max: u16,
     /// Whether rows leave the table when they succeed.
     pub finished: Finished,
-    /// Whether every success wrote an effect in its transaction.
+    /// Whether every success wrote an effect in its transaction. Effects that
+    /// are there are held against the successes either way.
     pub has_effects: bool,
     /// Whether the run went on until nothing was left to do.
     pub is_drained: bool,
