@@ -91,6 +91,13 @@ impl<K: Kind> Store<K> {
         }
     }
 
+    pub(crate) fn with_catalogue(&self, catalogue: Arc<Catalogue>) -> Self {
+        Self {
+            catalogue,
+            ..self.clone()
+        }
+    }
+
     pub(crate) fn catalogue(&self) -> &Catalogue {
         &self.catalogue
     }

@@ -69,6 +69,24 @@ macro_rules! backend {
                 $crate::catalogues::catalogue(schema, dialect)
             }
 
+            /// How the catalogue is written, for tests that write it otherwise.
+            #[doc(hidden)]
+            #[must_use]
+            pub fn dialect() -> &'static dyn ::retryjob_core::sql::Dialect {
+                <$kind as $crate::kind::Kind>::dialect()
+            }
+
+            /// The same job type with another catalogue, for tests that show
+            /// what each condition of a statement is needed for.
+            #[doc(hidden)]
+            #[must_use]
+            pub fn with_catalogue(
+                &self,
+                catalogue: ::std::sync::Arc<::retryjob_core::sql::Catalogue>,
+            ) -> Self {
+                Self(self.0.with_catalogue(catalogue))
+            }
+
             /// The first half of `reap`: attempts whose lease has lapsed,
             /// longest first. Changes and locks nothing.
             ///

@@ -93,6 +93,20 @@ pub async fn running(backend: &impl Backend, job: NewJob) -> ClaimedJob {
     claimed.remove(0)
 }
 
+/// Stores jobs that wait in this lane; nothing else may be due.
+pub async fn waiting(backend: &impl Backend, lane: Lane, jobs: Vec<NewJob>) -> Vec<u64> {
+    let stored = enqueue(backend, jobs).await;
+    if lane == Lane::Retry {
+        let claimed = claim(backend, Lane::Fresh).await;
+        assert_eq!(id_set(&claimed), stored.iter().copied().collect());
+        for job in &claimed {
+            let retry = failed(job, Decision::Retry(Duration::ZERO));
+            assert!(finish(backend, retry).await);
+        }
+    }
+    stored
+}
+
 pub fn ids(jobs: &[ClaimedJob]) -> Vec<u64> {
     jobs.iter().map(|job| job.lease.id).collect()
 }

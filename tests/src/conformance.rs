@@ -2,6 +2,7 @@
 
 pub mod cancel;
 pub mod claim;
+pub mod compare_and_set;
 pub mod counts;
 pub mod doctor;
 pub mod due;
@@ -21,5 +22,6 @@ pub mod reap;
 pub mod renew;
 pub mod settings;
 pub mod skip_locked;
+pub mod statements;
 pub mod transaction;
 pub mod values;

@@ -10,6 +10,7 @@ use retryjob_core::{
     Backend, DbTime, IdempotencyKey, JobSchema,
     memory::JobRow,
     op::{finish::Finish, nodes::NodeName, reap::Lapsed},
+    sql::Catalogue,
 };
 
 use crate::history::Moved;
@@ -111,6 +112,12 @@ pub trait SqlDatabase: TestDatabase {
     /// How the table was created, as the database tells it.
     fn create_sql(&self, schema: &'static JobSchema) -> impl Future<Output = String> + Send;
 
+    /// Every statement of this backend.
+    fn catalogue(backend: &Self::Backend) -> &Catalogue;
+
+    /// The numbers in the first column of what a query answers, sorted.
+    fn ids(&self, sql: &str) -> impl Future<Output = Vec<u64>> + Send;
+
     /// Runs a statement on a connection of its own.
     fn execute(&self, sql: &str) -> impl Future<Output = ()> + Send;
 
@@ -131,6 +138,24 @@ pub trait SqlDatabase: TestDatabase {
 
     /// The rows of a statement that selects two whole numbers.
     fn pairs(&self, sql: &str) -> impl Future<Output = Vec<(u64, u64)>> + Send;
+}
+
+/// A database that locks single rows.
+pub trait RowLocks: SqlDatabase {
+    /// A transaction that has locked a row.
+    type Lock: Send;
+
+    fn lock_row(
+        &self,
+        schema: &'static JobSchema,
+        id: u64,
+    ) -> impl Future<Output = Self::Lock> + Send;
+
+    /// Changes what was locked, and commits.
+    fn change(&self, lock: Self::Lock, sql: &str) -> impl Future<Output = ()> + Send;
+
+    /// Whether a transaction waits for a lock in this database.
+    fn is_any_waiting(&self) -> impl Future<Output = bool> + Send;
 }
 
 pub(crate) fn random_name() -> String {

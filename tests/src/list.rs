@@ -4,7 +4,10 @@
 #[macro_export]
 macro_rules! conformance {
     ($database:ty) => {
-        $crate::tests! { $database;
+        $crate::conformance! { tests, $database }
+    };
+    ($each:ident, $database:ty) => {
+        $crate::$each! { $database;
             install {
                 connect_refuses_a_url_it_cannot_use,
                 install_creates_once_and_verifies_afterwards,
@@ -86,6 +89,7 @@ macro_rules! conformance {
                 reap_takes_the_longest_lapsed_first_and_says_when_more_wait,
                 reap_leaves_live_leases,
                 reap_leaves_jobs_that_moved_after_it_looked,
+                reap_ends_the_very_lease_that_it_read,
                 late_finisher_is_told_after_a_reap,
                 attempts_that_lapse_end_dead_as_crashed_with_the_maximum,
                 last_attempt_after_a_crash_is_claimed_alone,
@@ -126,7 +130,10 @@ macro_rules! conformance {
 #[macro_export]
 macro_rules! conformance_sql {
     ($database:ty) => {
-        $crate::tests! { $database;
+        $crate::conformance_sql! { tests, $database }
+    };
+    ($each:ident, $database:ty) => {
+        $crate::$each! { $database;
             faults {
                 table_with_faults_is_refused_with_each_of_them_named,
                 table_of_nodes_with_faults_is_refused,
@@ -141,6 +148,11 @@ macro_rules! conformance_sql {
             cancel {
                 every_call_dropped_at_each_await_leaves_nothing_open,
             }
+            statements {
+                statements_that_write_leave_rows_in_any_other_status,
+                statements_that_read_leases_pass_over_all_other_rows,
+                history_leaves_rows_that_succeeded_before_there_was_one,
+            }
         }
     };
 }
@@ -152,6 +164,21 @@ macro_rules! conformance_skip_locked {
         $crate::tests! { $database;
             skip_locked {
                 claim_passes_over_rows_that_another_transaction_has_locked,
+            }
+        }
+    };
+}
+
+/// The tests of servers whose claims lock nothing that they pick.
+#[macro_export]
+macro_rules! conformance_compare_and_set {
+    ($database:ty) => {
+        $crate::conformance_compare_and_set! { tests, $database }
+    };
+    ($each:ident, $database:ty) => {
+        $crate::$each! { $database;
+            compare_and_set {
+                claim_leaves_a_job_that_was_claimed_and_given_back_since_it_was_picked,
             }
         }
     };
@@ -172,6 +199,21 @@ macro_rules! conformance_mysql {
                 finish_waits_for_a_lock_and_is_written,
             }
         }
+    };
+}
+
+/// The same tests as a list, to be run on purpose.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! cases {
+    ($database:ty; $($module:ident { $($test:ident),+ $(,)? })+) => {
+        ::std::vec![$($($crate::guards::Case {
+            module: stringify!($module),
+            name: stringify!($test),
+            run: || ::std::boxed::Box::pin(
+                $crate::run::<$database, _>($crate::conformance::$module::$test),
+            ),
+        },)+)+]
     };
 }
 

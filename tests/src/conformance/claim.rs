@@ -15,7 +15,7 @@ use crate::{
     TestDatabase,
     act::{
         EARLIEST, claim, claim_as, claim_shard, enqueue, enqueue_one, failed, finish, id_set, ids,
-        owner, running,
+        owner, waiting,
     },
     jobs::{JOB, LEASE, MAIL, job, jobs, key_of, mail, payload, random_job},
 };
@@ -128,53 +128,71 @@ pub async fn claim_takes_several_shards_in_the_order_asked_for<D: TestDatabase>(
 
 pub async fn claim_stays_within_its_lane<D: TestDatabase>(db: D) {
     let backend = db.installed(&JOB).await;
-    let retried = running(&backend, job(1)).await;
-    let retry = failed(&retried, Decision::Retry(Duration::ZERO));
-    assert!(finish(&backend, retry).await);
-    let fresh = enqueue_one(&backend, job(2)).await;
+    let retried = waiting(&backend, Lane::Retry, jobs([1])).await;
+    // Were the lanes not told apart, the older one would come first.
+    let now = backend.due_heads(Lane::Fresh).await.unwrap().now;
+    let fresh = enqueue(&backend, vec![due_ago(now, 9, 0)]).await;
 
-    let claimed = claim_shard(&backend, Lane::Fresh, 0, 9).await;
-    assert_eq!(ids(&claimed), [fresh]);
-    let claimed = claim_shard(&backend, Lane::Retry, 0, 9).await;
-    assert_eq!(ids(&claimed), [retried.lease.id]);
+    let claimed = claim_shard(&backend, Lane::Retry, 0, 1).await;
+    assert_eq!(ids(&claimed), retried);
     assert_eq!(claimed[0].attempt_no, 2);
+    let retry = failed(&claimed[0], Decision::Retry(Duration::ZERO));
+    assert!(finish(&backend, retry).await);
+    let claimed = claim_shard(&backend, Lane::Fresh, 0, 9).await;
+    assert_eq!(ids(&claimed), fresh);
+    assert_eq!(claim_shard(&backend, Lane::Fresh, 0, 9).await, []);
+
+    db.pass(&JOB, Duration::from_secs(5)).await;
+    let fresh = enqueue(&backend, jobs([2])).await;
+    let claimed = claim_shard(&backend, Lane::Fresh, 0, 1).await;
+    assert_eq!(ids(&claimed), fresh);
 }
 
 pub async fn claim_looks_at_nothing_before_the_head<D: TestDatabase>(db: D) {
     let backend = db.installed(&JOB).await;
-    let now = backend.due_heads(Lane::Fresh).await.unwrap().now;
-    let news = [9, 5].map(|seconds| due_ago(now, seconds, 0));
-    let stored = enqueue(&backend, news.to_vec()).await;
-    let mark = db.row(&JOB, stored[1]).await.next_attempt_at;
+    for lane in [Lane::Retry, Lane::Fresh] {
+        let mut stored = Vec::new();
+        for _ in 0..2 {
+            stored.extend(waiting(&backend, lane, vec![random_job()]).await);
+            db.pass(&JOB, Duration::from_secs(5)).await;
+        }
+        let mark = db.row(&JOB, stored[1]).await.next_attempt_at;
+        let claim_of = |head_at| Claim {
+            lane,
+            ..claim_of(vec![head(0, head_at)], 9)
+        };
 
-    let above = head(0, mark.plus(Duration::from_micros(1)));
-    let none = backend.claim(claim_of(vec![above], 9)).await.unwrap();
-    assert_eq!(none.jobs, []);
-    let heads = vec![head(0, mark)];
-    let claimed = backend.claim(claim_of(heads, 9)).await.unwrap().jobs;
-    assert_eq!(ids(&claimed), [stored[1]]);
+        let above = claim_of(mark.plus(Duration::from_micros(1)));
+        assert_eq!(backend.claim(above).await.unwrap().jobs, [], "{lane:?}");
+        let claimed = backend.claim(claim_of(mark)).await.unwrap().jobs;
+        assert_eq!(ids(&claimed), [stored[1]], "{lane:?}");
+    }
 }
 
 pub async fn claim_of_an_unknown_shard_gives_nothing<D: TestDatabase>(db: D) {
     let backend = db.installed(&JOB).await;
-    enqueue(&backend, jobs([1])).await;
-    for shard_id in [1, 31, u16::MAX] {
-        let claimed = claim_shard(&backend, Lane::Fresh, shard_id, 9).await;
-        assert_eq!(claimed, []);
+    for lane in [Lane::Fresh, Lane::Retry] {
+        waiting(&backend, lane, vec![random_job()]).await;
+        for shard_id in [1, 31, u16::MAX] {
+            assert_eq!(claim_shard(&backend, lane, shard_id, 9).await, []);
+        }
+        assert_eq!(claim_shard(&backend, lane, 0, 9).await.len(), 1);
     }
-    assert_eq!(claim_shard(&backend, Lane::Fresh, 0, 9).await.len(), 1);
 }
 
 pub async fn claim_passes_over_rows_held_by_another_worker<D: TestDatabase>(db: D) {
     let backend = db.installed(&JOB).await;
-    enqueue(&backend, jobs(0..10)).await;
-    let first = claim_as(&backend, owner(), Lane::Fresh, 5).await;
-    let before = db.rows(&JOB).await;
+    for lane in [Lane::Fresh, Lane::Retry] {
+        let news = (0..10).map(|_| random_job());
+        waiting(&backend, lane, news.collect()).await;
+        let first = claim_as(&backend, owner(), lane, 5).await;
+        let before = db.rows(&JOB).await;
 
-    let second = claim_as(&backend, owner(), Lane::Fresh, 10).await;
-    assert_eq!((first.len(), second.len()), (5, 5));
-    assert!(id_set(&first).is_disjoint(&id_set(&second)));
-    for row in before.iter().filter(|row| row.status == Status::Running) {
-        assert_eq!(&db.row(&JOB, row.id).await, row);
+        let second = claim_as(&backend, owner(), lane, 10).await;
+        assert_eq!((first.len(), second.len()), (5, 5), "{lane:?}");
+        assert!(id_set(&first).is_disjoint(&id_set(&second)));
+        for row in before.iter().filter(|row| row.status == Status::Running) {
+            assert_eq!(&db.row(&JOB, row.id).await, row);
+        }
     }
 }

@@ -78,8 +78,14 @@ pub async fn due_heads_keep_lanes_apart<D: TestDatabase>(db: D) {
 
     let fresh = backend.due_heads(Lane::Fresh).await.unwrap();
     assert_eq!(fresh.heads, []);
+    let other = at(fresh.now, 1);
+    enqueue(&backend, vec![other]).await;
+    for (lane, shard_id) in [(Lane::Fresh, 1), (Lane::Retry, 0)] {
+        let heads = backend.due_heads(lane).await.unwrap().heads;
+        let shards: Vec<_> = heads.iter().map(|head| head.shard_id).collect();
+        assert_eq!(shards, [shard_id], "{lane:?}");
+    }
     let retried = backend.due_heads(Lane::Retry).await.unwrap();
-    assert_eq!(retried.heads.len(), 1);
     assert_eq!(retried.heads[0].next_attempt_at, row.next_attempt_at);
 }
 

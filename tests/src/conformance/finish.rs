@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use retryjob_core::{
-    Backend, Status,
+    Backend, JobSchema, Status,
     op::{
         claim::ClaimedJob,
         due::Lane,
@@ -17,7 +17,7 @@ use crate::{
         claim, claim_shard, ended, enqueue, failed, finish, given_back, ids, owner, running,
         succeeded,
     },
-    jobs::{ATTEMPTS_MAX, BACKOFF, JOB, LEASE, job, jobs, random_job},
+    jobs::{ATTEMPTS_MAX, BACKOFF, DELETED, JOB, LEASE, job, jobs, random_job},
 };
 
 const DELAY: Duration = Duration::from_micros(90_000_007);
@@ -236,7 +236,8 @@ pub async fn finishes_of_one_job_in_one_call_are_judged_by_their_leases<D: TestD
 
 /// A finish that comes too late: it is told so, and nothing changes.
 async fn is_lost<D: TestDatabase>(db: &D, backend: &D::Backend, late: Finish) {
-    let before = db.rows(&JOB).await;
+    let schema = backend.schema();
+    let before = db.rows(schema).await;
     let endings = [
         Ending::Success,
         Ending::GiveBack { delay: DELAY },
@@ -249,47 +250,56 @@ async fn is_lost<D: TestDatabase>(db: &D, backend: &D::Backend, late: Finish) {
         };
         assert!(!finish(backend, late).await);
     }
-    assert_eq!(db.rows(&JOB).await, before);
+    assert_eq!(db.rows(schema).await, before);
 }
 
+/// Rows that succeed are changed in one, and removed in the other.
+const KEPT_AND_DELETED: [&JobSchema; 2] = [&JOB, &DELETED];
+
 pub async fn finish_after_the_lease_lapsed_is_refused<D: TestDatabase>(db: D) {
-    let backend = db.installed(&JOB).await;
-    let job = running(&backend, job(1)).await;
-    db.pass(&JOB, LEASE - MARGIN).await;
-    let row = db.row(&JOB, job.lease.id).await;
-    assert_eq!(row.status, Status::Running);
-    db.pass(&JOB, MARGIN + Duration::from_micros(1)).await;
-    is_lost(&db, &backend, failed(&job, Decision::Dead)).await;
+    for schema in KEPT_AND_DELETED {
+        let backend = db.installed(schema).await;
+        let job = running(&backend, job(1)).await;
+        db.pass(schema, LEASE - MARGIN).await;
+        let row = db.row(schema, job.lease.id).await;
+        assert_eq!(row.status, Status::Running);
+        db.pass(schema, MARGIN + Duration::from_micros(1)).await;
+        is_lost(&db, &backend, failed(&job, Decision::Dead)).await;
+    }
 }
 
 pub async fn finish_by_an_older_lease_is_refused<D: TestDatabase>(db: D) {
-    let backend = db.installed(&JOB).await;
-    let old = running(&backend, job(1)).await;
-    db.pass(&JOB, LEASE + MARGIN).await;
-    let reaped = backend.reap(Reap { limit: 9 }).await.unwrap();
-    assert_eq!(reaped.finishes.len(), 1);
-    db.pass(&JOB, BACKOFF).await;
-    let new = claim(&backend, Lane::Retry).await.remove(0);
-    assert_eq!(new.lease.lease_seq, old.lease.lease_seq + 1);
+    for schema in KEPT_AND_DELETED {
+        let backend = db.installed(schema).await;
+        let old = running(&backend, job(1)).await;
+        db.pass(schema, LEASE + MARGIN).await;
+        let reaped = backend.reap(Reap { limit: 9 }).await.unwrap();
+        assert_eq!(reaped.finishes.len(), 1);
+        db.pass(schema, BACKOFF).await;
+        let new = claim(&backend, Lane::Retry).await.remove(0);
+        assert_eq!(new.lease.lease_seq, old.lease.lease_seq + 1);
 
-    is_lost(&db, &backend, failed(&old, Decision::Dead)).await;
-    // With the new owner's name the old fence is still the old fence.
-    let mut forged = failed(&new, Decision::Dead);
-    forged.lease.lease_seq = old.lease.lease_seq;
-    is_lost(&db, &backend, forged).await;
-    assert!(finish(&backend, succeeded(&new)).await);
+        is_lost(&db, &backend, failed(&old, Decision::Dead)).await;
+        // With the new owner's name the old fence is still the old fence.
+        let mut forged = failed(&new, Decision::Dead);
+        forged.lease.lease_seq = old.lease.lease_seq;
+        is_lost(&db, &backend, forged).await;
+        assert!(finish(&backend, succeeded(&new)).await);
+    }
 }
 
 pub async fn finish_by_another_owner_is_refused<D: TestDatabase>(db: D) {
-    let backend = db.installed(&JOB).await;
-    let job = running(&backend, job(1)).await;
-    let mut other = failed(&job, Decision::Dead);
-    other.lease.owner = owner();
-    is_lost(&db, &backend, other).await;
-    let mut missing = failed(&job, Decision::Dead);
-    missing.lease.id += 1000;
-    is_lost(&db, &backend, missing).await;
-    assert!(finish(&backend, succeeded(&job)).await);
+    for schema in KEPT_AND_DELETED {
+        let backend = db.installed(schema).await;
+        let job = running(&backend, job(1)).await;
+        let mut other = failed(&job, Decision::Dead);
+        other.lease.owner = owner();
+        is_lost(&db, &backend, other).await;
+        let mut missing = failed(&job, Decision::Dead);
+        missing.lease.id += 1000;
+        is_lost(&db, &backend, missing).await;
+        assert!(finish(&backend, succeeded(&job)).await);
+    }
 }
 
 pub async fn finish_keeps_an_error_cut_between_characters<D: TestDatabase>(db: D) {

@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use retryjob_core::{
     Backend, ErrorKind, Status,
+    memory::JobRow,
     op::{
         due::Lane,
         finish::LAST_ERROR_BYTES_MAX,
@@ -19,17 +20,27 @@ use crate::{
     jobs::{JOB, job, jobs, random_job},
 };
 
+/// The row of this job, and all others.
+async fn apart<D: TestDatabase>(db: &D, id: u64) -> (JobRow, Vec<JobRow>) {
+    let rows = db.rows(&JOB).await.into_iter();
+    let (mut own, others): (Vec<_>, Vec<_>) = rows.partition(|row| row.id == id);
+    (own.remove(0), others)
+}
+
 pub async fn operate_follows_the_state_machine<D: TestDatabase>(db: D) {
     let backend = db.installed(&JOB).await;
     let mut shard_id = 0;
+    // Whoever moves it was asked for another.
+    put_in(&backend, Status::Pending, 31).await;
     let mut refused = 0;
     for action in Action::ALL {
         for from in Status::ALL {
             let id = put_in(&backend, from, shard_id).await;
             shard_id += 1;
-            let before = db.row(&JOB, id).await;
+            let (before, others) = apart(&db, id).await;
             let operation = operate(&backend, action, id).await;
-            let after = db.row(&JOB, id).await;
+            let (after, others_after) = apart(&db, id).await;
+            assert_eq!(others_after, others, "{action:?} {from}");
             match from.after(action.step()) {
                 Ok(status) => {
                     assert_eq!(operation, Operation::Done { from }, "{action:?} {from}");

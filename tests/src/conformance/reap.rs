@@ -15,8 +15,8 @@ use retryjob_core::{
 use crate::{
     TestDatabase,
     act::{
-        claim, claim_shard, enqueue, failed, finish, given_back, ids, put_in, reap_of, running,
-        succeeded,
+        claim, claim_shard, enqueue, failed, finish, given_back, ids, owner, put_in, reap_of,
+        running, succeeded,
     },
     jobs::{ATTEMPTS_MAX, BACKOFF, JOB, LEASE, job, jobs},
 };
@@ -145,6 +145,24 @@ pub async fn reap_leaves_jobs_that_moved_after_it_looked<D: TestDatabase>(db: D)
         let row = db.row(&JOB, job.lease.id).await;
         assert_eq!((row.status, row.lease_seq), (Status::Running, 2));
     }
+}
+
+/// What a reaper has read is one lease: neither another owner's nor another
+/// claim's is ended by it, lapsed as they are.
+pub async fn reap_ends_the_very_lease_that_it_read<D: TestDatabase>(db: D) {
+    let backend = db.installed(&JOB).await;
+    let job = running(&backend, job(1)).await;
+    db.pass(&JOB, LEASE + MARGIN).await;
+    let before = db.rows(&JOB).await;
+    let read = seen(&job);
+    let (mut of_other, mut of_later) = (read.clone(), read.clone());
+    of_other.lease.owner = owner();
+    of_later.lease.lease_seq += 1;
+    for other in [of_other, of_later] {
+        assert_eq!(D::take_back(&backend, vec![other]).await, []);
+        assert_eq!(db.rows(&JOB).await, before);
+    }
+    assert_eq!(D::take_back(&backend, vec![read]).await.len(), 1);
 }
 
 pub async fn late_finisher_is_told_after_a_reap<D: TestDatabase>(db: D) {

@@ -10,6 +10,7 @@ use retryjob_core::{
     Backend, DbTime, IdempotencyKey, JobSchema, Status,
     memory::JobRow,
     op::{claim::LeaseOwner, finish::Finish, nodes::NodeName, reap::Lapsed},
+    sql::Catalogue,
     value::{ColumnType, Value},
 };
 use sqlx::{
@@ -18,7 +19,7 @@ use sqlx::{
     mysql::{MySqlConnectOptions, MySqlPoolOptions, MySqlRow},
 };
 
-use super::{SqlDatabase, TestDatabase};
+use super::{RowLocks, SqlDatabase, TestDatabase};
 use crate::{
     history::{Moved, moves},
     inspect::ServerUnderTest,
@@ -29,6 +30,8 @@ pub trait Flavour: Send + Sync + 'static {
     type Backend: Backend<Connection = MySqlConnection>;
 
     const KIND: ServerUnderTest;
+
+    fn catalogue(backend: &Self::Backend) -> &Catalogue;
 
     fn look_lapsed(backend: &Self::Backend, limit: u16)
     -> impl Future<Output = Vec<Lapsed>> + Send;
@@ -51,6 +54,10 @@ macro_rules! flavour {
         impl Flavour for $name {
             type Backend = $backend;
             const KIND: ServerUnderTest = ServerUnderTest::$kind;
+
+            fn catalogue(backend: &$backend) -> &Catalogue {
+                backend.catalogue()
+            }
 
             async fn look_lapsed(backend: &$backend, limit: u16) -> Vec<Lapsed> {
                 backend.look_lapsed(limit).await.unwrap()
@@ -296,6 +303,18 @@ impl<F: Flavour> SqlDatabase for Server<F> {
         row.unwrap().get::<String, _>(1)
     }
 
+    fn catalogue(backend: &F::Backend) -> &Catalogue {
+        F::catalogue(backend)
+    }
+
+    async fn ids(&self, sql: &str) -> Vec<u64> {
+        let query = sqlx::query(AssertSqlSafe(sql.to_owned()));
+        let rows = query.fetch_all(&self.pool).await.unwrap();
+        let mut ids: Vec<u64> = rows.iter().map(|row| row.get(0)).collect();
+        ids.sort_unstable();
+        ids
+    }
+
     async fn execute(&self, sql: &str) {
         let sql = AssertSqlSafe(sql.to_owned());
         sqlx::raw_sql(sql).execute(&self.pool).await.unwrap();
@@ -329,6 +348,32 @@ impl<F: Flavour> SqlDatabase for Server<F> {
         rows.iter()
             .map(|row| (number(row, 0), number(row, 1)))
             .collect()
+    }
+}
+
+impl<F: Flavour> RowLocks for Server<F> {
+    type Lock = Transaction<'static, MySql>;
+
+    async fn lock_row(&self, schema: &'static JobSchema, id: u64) -> Self::Lock {
+        self.lock(schema, &[id]).await
+    }
+
+    async fn change(&self, mut lock: Self::Lock, sql: &str) {
+        let sql = AssertSqlSafe(sql.to_owned());
+        sqlx::query(sql).execute(&mut *lock).await.unwrap();
+        lock.commit().await.unwrap();
+    }
+
+    async fn is_any_waiting(&self) -> bool {
+        let waiting = "SELECT COUNT(*) FROM information_schema.innodb_trx waits \
+             JOIN information_schema.processlist connection \
+             ON connection.id = waits.trx_mysql_thread_id \
+             WHERE waits.trx_state = 'LOCK WAIT' AND connection.db = DATABASE()";
+        let count: i64 = sqlx::query_scalar(waiting)
+            .fetch_one(&self.pool)
+            .await
+            .unwrap();
+        count > 0
     }
 }
 

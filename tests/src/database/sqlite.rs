@@ -8,6 +8,7 @@ use retryjob_core::{
     Backend as _, DbTime, IdempotencyKey, JobSchema, Status,
     memory::JobRow,
     op::{claim::LeaseOwner, finish::Finish, nodes::NodeName, reap::Lapsed},
+    sql::Catalogue,
     value::{ColumnType, Value},
 };
 use sqlx::{
@@ -173,6 +174,19 @@ impl SqlDatabase for SqliteFile {
         let sql = "SELECT group_concat(sql, ';') FROM sqlite_master WHERE tbl_name = ? AND type = 'table'";
         let text = sqlx::query_scalar(sql).bind(schema.table.as_str());
         text.fetch_one(&self.pool).await.unwrap()
+    }
+
+    fn catalogue(backend: &Sqlite) -> &Catalogue {
+        backend.catalogue()
+    }
+
+    async fn ids(&self, sql: &str) -> Vec<u64> {
+        let query = sqlx::query(AssertSqlSafe(sql.to_owned()));
+        let rows = query.fetch_all(&self.pool).await.unwrap();
+        let ids = rows.iter().map(|row| row.get::<i64, _>(0).cast_unsigned());
+        let mut ids: Vec<_> = ids.collect();
+        ids.sort_unstable();
+        ids
     }
 
     fn url(&self) -> String {
