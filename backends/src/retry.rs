@@ -11,7 +11,7 @@
 //! undone the whole transaction and left the session in autocommit, so a
 //! repeated statement would commit alone.
 
-use std::time::Duration;
+use std::{io::ErrorKind as ErrorKindOfIo, time::Duration};
 
 use rand::RngExt as _;
 use retryjob_core::{Error, ErrorKind, Result, sql::Catalogue};
@@ -28,6 +28,8 @@ use crate::{
 
 /// Most times that a busy database is tried.
 const TRIES_MAX: u32 = 8;
+/// Most times that a silent server is waited for.
+const SILENT_TRIES_MAX: u32 = 3;
 /// Milliseconds before the second try; each later pause is twice as long.
 const PAUSE_MS_MIN: u64 = 5;
 /// Milliseconds of the longest pause.
@@ -41,6 +43,8 @@ pub(crate) struct Tries {
     /// Those that a busy database ended: a server that was away first takes
     /// none of them.
     busy: u32,
+    /// Those that a silent server ended; their time is not counted.
+    silent: u32,
     since: Instant,
 }
 
@@ -49,6 +53,7 @@ impl Tries {
         Self {
             made: 0,
             busy: 0,
+            silent: 0,
             since: Instant::now(),
         }
     }
@@ -72,6 +77,11 @@ impl Tries {
             Fault::Busy(_) | Fault::Again => {
                 self.busy += 1;
                 self.busy < TRIES_MAX
+            }
+            Fault::Lost(sqlx::Error::Io(error)) if error.kind() == ErrorKindOfIo::TimedOut => {
+                self.silent += 1;
+                self.since = Instant::now();
+                self.silent < SILENT_TRIES_MAX
             }
             Fault::Lost(_) => self.since.elapsed() < Duration::from_millis(LOST_MS_MAX),
             Fault::Duplicate(_) | Fault::Exists | Fault::Final(_) => false,
@@ -162,7 +172,7 @@ async fn once<K: Kind, O: Operation>(
     let ran = if O::IS_TRANSACTION {
         in_transaction::<K, O>(session, catalogue, op, is_unsure).await
     } else {
-        let limit = K::ANSWER_MAX;
+        let limit = K::ANSWER_MAX.filter(|_| !O::IS_LONG);
         op.run(&mut Limited { session, limit }, catalogue, is_unsure)
             .await
             .map_err(Stopped::while_committing)

@@ -107,7 +107,9 @@ async fn no_statement_reads_the_whole_table_or_sorts() {
             .await
             .unwrap();
         for (.., detail) in rows {
-            if detail.starts_with("SCAN") && !detail.contains("INDEX") {
+            // The constant row is a statement of its own that reads no table.
+            let is_scan = detail.starts_with("SCAN") && detail != "SCAN CONSTANT ROW";
+            if is_scan && !detail.contains("INDEX") {
                 scans.push(format!("{name}: {detail}"));
             }
             // Heads count on the waiting jobs alone, by status, and group them.

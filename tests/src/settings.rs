@@ -157,7 +157,12 @@ async fn run_suite(kind: ServerUnderTest, settings: &[Setting]) {
     }
     let began = Instant::now();
     let suite = Command::new(env::current_exe().unwrap())
-        .args(["--skip", "under_settings::"])
+        // The doctor is there to find fault with settings.
+        .args(
+            ["under_settings::", "doctor::", "ills::", "settings::"]
+                .map(skip)
+                .concat(),
+        )
         .env(kind.url_variable(), server.url())
         .stderr(Stdio::piped())
         .output();
@@ -185,6 +190,10 @@ async fn run_suite(kind: ServerUnderTest, settings: &[Setting]) {
         String::from_utf8_lossy(&suite.stderr),
         server.log()
     );
+}
+
+fn skip(tests: &str) -> [&str; 2] {
+    ["--skip", tests]
 }
 
 /// All arguments; modes of several settings become one list.

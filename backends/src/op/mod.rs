@@ -42,6 +42,9 @@ pub(crate) trait Operation: Send {
     /// Whether it runs between BEGIN and COMMIT.
     const IS_TRANSACTION: bool;
 
+    /// Whether it may read for as long as the table is large.
+    const IS_LONG: bool = false;
+
     /// Runs it. `is_unsure` when an earlier run lost its connection while
     /// committing, so that what it wrote may be there.
     fn run<S: Session>(

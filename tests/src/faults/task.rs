@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use retryjob::{Backend, JobResult, Leased, Mysql8, Mysql57, Outcome, RetryJob, Sqlite};
-use retryjob_core::{ErrorKind, Event as JobEvent, Queue, RetryPolicy, Worker};
+use retryjob_core::{Due, ErrorKind, Event as JobEvent, Queue, RetryPolicy, Worker, job::new_job};
 use serde::{Deserialize, Serialize};
 use sqlx::{AssertSqlSafe, MySqlConnection, SqliteConnection};
 use tokio::sync::broadcast;
@@ -217,7 +217,7 @@ pub async fn enqueue_in_business<B: Writes>(
         .await
         .map_err(|error| retryjob::Error::new(ErrorKind::Transient, error.to_string()))?;
     let enqueued = queue.enqueue_in(&mut tx, task).await?;
-    let keys = vec![format!("no {no}")];
+    let keys = vec![new_job(task, Due::Now)?.idempotency_key.to_string()];
     let open = backend.recorder().invoke(Call::Enqueue { keys });
     let committed = backend.commit(tx).await;
     open.end(match &committed {
