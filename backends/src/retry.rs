@@ -172,7 +172,7 @@ async fn once<K: Kind, O: Operation>(
     let ran = if O::IS_TRANSACTION {
         in_transaction::<K, O>(session, catalogue, op, is_unsure).await
     } else {
-        let limit = K::ANSWER_MAX.filter(|_| !O::IS_LONG);
+        let limit = K::ANSWER_MAX.map(|limit| limit * O::PATIENCE);
         op.run(&mut Limited { session, limit }, catalogue, is_unsure)
             .await
             .map_err(Stopped::while_committing)
@@ -194,7 +194,7 @@ async fn in_transaction<K: Kind, O: Operation>(
     is_unsure: bool,
 ) -> Result<O::Answer, Stopped> {
     let begin = Transaction::<K::Db>::begin(session, K::BEGIN.map(SqlStr::from_static));
-    let limit = K::ANSWER_MAX;
+    let limit = K::ANSWER_MAX.map(|limit| limit * O::PATIENCE);
     let mut tx = within(limit, async { begin.await.map_err(fault::<K>) }).await?;
     let session = &mut Limited {
         session: &mut *tx,

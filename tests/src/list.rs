@@ -112,6 +112,7 @@ macro_rules! conformance {
                 a_node_that_left_is_no_member,
                 job_types_keep_their_nodes_apart,
                 many_nodes_beat_at_once_without_an_error,
+                one_node_may_join_several_times_at_once,
                 nodes_that_lapsed_long_ago_are_forgotten,
                 heartbeat_without_the_table_says_what_to_run,
             }

@@ -14,7 +14,7 @@ pub(crate) struct CountAll;
 impl Operation for CountAll {
     type Answer = Counts;
     const IS_TRANSACTION: bool = false;
-    const IS_LONG: bool = true;
+    const PATIENCE: u32 = 20;
 
     async fn run<S: Session>(
         &mut self,

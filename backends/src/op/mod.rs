@@ -42,8 +42,10 @@ pub(crate) trait Operation: Send {
     /// Whether it runs between BEGIN and COMMIT.
     const IS_TRANSACTION: bool;
 
-    /// Whether it may read for as long as the table is large.
-    const IS_LONG: bool = false;
+    /// How much longer than others one of its statements may take: a count
+    /// reads as much as there is, and an operator's list waits for each of its
+    /// rows.
+    const PATIENCE: u32 = 1;
 
     /// Runs it. `is_unsure` when an earlier run lost its connection while
     /// committing, so that what it wrote may be there.

@@ -89,6 +89,7 @@ impl OperateAll {
 impl Operation for OperateAll {
     type Answer = Operated;
     const IS_TRANSACTION: bool = true;
+    const PATIENCE: u32 = 10;
 
     async fn run<S: Session>(
         &mut self,

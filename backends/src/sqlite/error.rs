@@ -11,8 +11,8 @@ use crate::fault::Fault;
 /// Another connection writes: the primary codes of `SQLITE_BUSY` and
 /// `SQLITE_LOCKED`, whatever the extended one adds.
 const BUSY: [i32; 2] = [5, 6];
-/// `SQLITE_CONSTRAINT_UNIQUE`.
-const DUPLICATE: i32 = 2067;
+/// `SQLITE_CONSTRAINT_PRIMARYKEY` and `SQLITE_CONSTRAINT_UNIQUE`.
+const DUPLICATE: [i32; 2] = [1555, 2067];
 /// `SQLITE_TOOBIG`.
 const TOO_LARGE: i32 = 18;
 /// `SQLITE_ERROR`: what the text says can't be done.
@@ -27,7 +27,7 @@ pub(super) fn fault(error: sqlx::Error) -> Fault {
     if BUSY.contains(&(code & 0xff)) {
         return Fault::Busy(error);
     }
-    if code == DUPLICATE {
+    if DUPLICATE.contains(&code) {
         return Fault::Duplicate(error);
     }
     let has_no_table =

@@ -91,6 +91,23 @@ pub async fn many_nodes_beat_at_once_without_an_error<D: TestDatabase>(db: D) {
     assert_eq!(beat(&backend, &nodes[0]).await, sorted(&nodes));
 }
 
+/// A heartbeat that is sent again while the first is under way.
+pub async fn one_node_may_join_several_times_at_once<D: TestDatabase>(db: D) {
+    let backend = db.installed(&JOB).await;
+    for _ in 0..20 {
+        let node = Node::new("twice");
+        let mut beating = JoinSet::new();
+        for _ in 0..4 {
+            let (backend, node) = (backend.clone(), node.clone());
+            beating.spawn(async move { beat(&backend, &node).await });
+        }
+        for members in beating.join_all().await {
+            assert!(members.contains(node.name()));
+        }
+        leave(&backend, &node).await;
+    }
+}
+
 pub async fn nodes_that_lapsed_long_ago_are_forgotten<D: TestDatabase>(db: D) {
     let backend = db.installed(&JOB).await;
     let others: Vec<_> = (0..FORGET_NODES_MAX).map(|_| Node::new("gone")).collect();
