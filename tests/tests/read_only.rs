@@ -97,7 +97,7 @@ async fn operations_on_a_silent_server_end<B: Backend>(kind: ServerUnderTest) {
     queue.install().await.unwrap();
     queue.enqueue(&Note { no: 1 }).await.unwrap();
     server.stop_process();
-    let limit = Duration::from_secs(60);
+    let limit = Duration::from_secs(150);
     let ended = tokio::time::timeout(limit, queue.enqueue(&Note { no: 2 })).await;
     let error = ended.expect("it waits for ever").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Transient, "{error}");

@@ -104,7 +104,7 @@ pub(crate) fn second_pool(pool_of: &Pool<MySql>, connections: u32) -> Pool<MySql
 /// The longest that a statement of an operation may take. Its own work takes
 /// milliseconds; the rest is a wait for a lock, or for a server that is
 /// overloaded, and only then one for a server that is silent.
-pub(crate) const ANSWER_MAX: Duration = Duration::from_secs(15);
+pub(crate) const ANSWER_MAX: Duration = Duration::from_secs(30);
 
 /// Takes note of what stopped an operation on a connection of this pool.
 pub(crate) fn note_fault(pool: &Pool<MySql>, fault: &Fault) {

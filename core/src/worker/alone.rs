@@ -103,7 +103,10 @@ pub(super) async fn take_turn<J: RetryJob, B: Backend>(
     Ok(())
 }
 
-/// All hands, or what is free after a lease: handlers that outlive it must not
+/// The shortest time that a worker gives its handlers to come to an end.
+const DRAIN_MIN: Duration = Duration::from_secs(30);
+
+/// All hands, or what is free after a while: handlers that take longer must not
 /// keep the job waiting for ever. `None` when the worker stops.
 async fn all_hands<J: RetryJob, B: Backend>(
     shared: &Shared<J, B>,
@@ -116,7 +119,7 @@ async fn all_hands<J: RetryJob, B: Backend>(
         () = shared.stop.cancelled() => None,
         hands = hands(all) => hands.ok(),
         hands = async {
-            tokio::time::sleep(lease).await;
+            tokio::time::sleep(lease.max(DRAIN_MIN)).await;
             hands(1).await
         } => hands.ok(),
     }

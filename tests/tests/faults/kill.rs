@@ -14,7 +14,7 @@ use retryjob_tests::{
             REAP_EVERY, Task, Work, Writes, check_business, enqueue_in_business, history, rules,
         },
     },
-    history::{Event, Record},
+    history::{Answer, Event, Record},
 };
 use tokio_util::sync::CancellationToken;
 
@@ -43,10 +43,10 @@ where
     stop.cancel();
     producer.await.unwrap();
     // What the dead held lapses within a lease, and is taken back within two
-    // periods of a reaper.
+    // periods of a reaper: the second that begins after this look sees it.
     tokio::time::sleep(Task::SCHEMA.lease).await;
     let lapsed = site.lapsed().await;
-    tokio::time::sleep(2 * REAP_EVERY).await;
+    until_reaped(&site, &fleet[0], 2).await;
     let still = site.lapsed().await;
     let stuck: Vec<_> = lapsed.intersection(&still).collect();
     assert!(
@@ -86,6 +86,31 @@ where
     };
     let started = tokio::time::timeout(HANG, at_work).await;
     started.unwrap_or_else(|_| panic!("a worker takes no jobs within {HANG:?}"));
+}
+
+/// Waits until a reaper of this process has begun and ended so many times.
+async fn until_reaped<D>(site: &Site<D>, worker: &Process, times: usize)
+where
+    D: SqlDatabase,
+    D::Backend: Writes,
+{
+    let reaped = || {
+        let records = site.records();
+        let own = records
+            .iter()
+            .filter(|record| record.process == worker.id());
+        own.filter(|record| matches!(record.event, Event::Ok(Answer::Reaped(_))))
+            .count()
+    };
+    // One may be under way.
+    let enough = reaped() + times + 1;
+    let reaping = async {
+        while reaped() < enough {
+            tokio::time::sleep(REAP_EVERY / 4).await;
+        }
+    };
+    let done = tokio::time::timeout(HANG, reaping).await;
+    done.unwrap_or_else(|_| panic!("nobody reaps within {HANG:?}"));
 }
 
 /// Stores jobs in transactions of the caller's, until told to stop.

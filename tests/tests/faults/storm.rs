@@ -16,7 +16,7 @@ use retryjob_tests::{
     history::{Recorded, Rules},
 };
 use sqlx::{MySqlConnection, Row as _};
-use tokio::{task::JoinSet, time::Instant};
+use tokio::{sync::Mutex, task::JoinSet, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use super::Site;
@@ -33,10 +33,14 @@ const BULK: usize = 500;
 /// Among this many claimed jobs, fewer than one deadlock.
 const CLAIMS_PER_DEADLOCK: usize = 1000;
 
+/// One storm at a time: three of them are a test of the disk.
+static STORM: Mutex<()> = Mutex::const_new(());
+
 pub(crate) async fn workers_reapers_and_operators_at_once_see_no_error<F>(database: &'static str)
 where
     F: Flavour<Backend: Writes>,
 {
+    let _alone = STORM.lock().await;
     let server = Instance::start(F::KIND, &["--max-connections=900"]).await;
     let db = Server::<F>::create_on(server.url()).await;
     prepare(&db, Task::schema()).await;
@@ -131,7 +135,7 @@ async fn requeue<B: Backend>(queue: Queue<Task, B>, ids: Arc<[u64]>, ends: Insta
         let from = rand::rng().random_range(0..ids.len() - BULK);
         queue.requeue(&ids[from..from + BULK]).await.unwrap();
         count += 1;
-        tokio::time::sleep(Duration::from_millis(50)).await;
+        tokio::time::sleep(Duration::from_millis(250)).await;
     }
     count
 }
