@@ -61,6 +61,14 @@ fn is_run(file: &str, name: &str) -> bool {
     if !matches!(after, Some('(' | '<')) {
         return false;
     }
+    if file.starts_with("tests/tests/faults/") {
+        let run = format!(": {name};");
+        let sources = ["main", "group"].map(|file| read(&format!("tests/tests/faults/{file}.rs")));
+        return sources
+            .concat()
+            .lines()
+            .any(|line| line.ends_with(&run) || line.starts_with(&format!("async fn {name}(")));
+    }
     let list = match file {
         _ if file.starts_with("tests/src/conformance/") => "tests/src/list.rs",
         _ if file.starts_with("tests/src/worker/") => "tests/src/worker/mod.rs",
