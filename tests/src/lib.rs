@@ -27,6 +27,7 @@ pub mod model;
 pub mod plans;
 pub mod samples;
 pub mod settings;
+pub mod simulation;
 pub mod worker;
 
 mod list;

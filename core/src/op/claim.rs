@@ -47,7 +47,15 @@ impl Node {
     /// so is the end of a name that would exceed [`NODE_BYTES_MAX`] bytes.
     #[must_use]
     pub fn new(name: &str) -> Self {
-        let suffix: u32 = rand::random();
+        Self::with_suffix(name, rand::random())
+    }
+
+    /// The same with a suffix that the caller knows to be no other's. Which
+    /// shards a node owns depends on it, so a run that is to be repeated gives
+    /// it.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_suffix(name: &str, suffix: u32) -> Self {
         let kept: String = name
             .chars()
             .filter(|c| c.is_ascii_alphanumeric() || "._-".contains(*c))

@@ -189,8 +189,9 @@ pub(super) async fn beat_until_stopped<J: RetryJob, B: Backend>(
         }
     };
     tokio::select! {
-        () = beating => {}
+        biased;
         () = shared.stop.cancelled() => {}
+        () = beating => {}
     }
     let node = shared.node.name().clone();
     match timeout(LEAVE_FOR_MAX, backend.leave(Leave { node })).await {

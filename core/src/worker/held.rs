@@ -1,7 +1,7 @@
 //! The leases that this worker holds, from claim to written finish.
 
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -15,9 +15,10 @@ use crate::op::claim::Lease;
 /// much before it ends.
 const STOP_BEFORE: u32 = 10;
 
-/// The leases in hand, by job id.
+/// The leases in hand, by job id and in its order, so that what a worker asks
+/// for depends on its jobs alone.
 #[derive(Debug, Default)]
-pub(super) struct Held(Mutex<HashMap<u64, Holding>>);
+pub(super) struct Held(Mutex<BTreeMap<u64, Holding>>);
 
 #[derive(Debug)]
 struct Holding {
@@ -29,7 +30,7 @@ struct Holding {
 }
 
 impl Held {
-    fn lock(&self) -> MutexGuard<'_, HashMap<u64, Holding>> {
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<u64, Holding>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

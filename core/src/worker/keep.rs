@@ -117,12 +117,15 @@ async fn keep_loop<J: RetryJob, B: Backend>(
         }
         std::future::pending().await
     };
+    // In this order, for a run that can be repeated; each of them sleeps between
+    // its rounds, so none is starved.
     let keeping = async {
         tokio::select! {
-            () = renewing => {}
-            () = stopping => {}
-            () = reaping => {}
+            biased;
             () = stop.cancelled() => {}
+            () = stopping => {}
+            () = renewing => {}
+            () = reaping => {}
         }
     };
     tokio::join!(assign::beat_until_stopped(shared, backend), keeping);

@@ -145,7 +145,17 @@ impl<J: RetryJob, B: Backend> Worker<J, B> {
     /// suffix that no other worker has. Default the process id.
     #[must_use]
     pub fn node(mut self, name: &str) -> Self {
-        self.settings.node = name.to_owned();
+        self.settings.node = Node::new(name);
+        self
+    }
+
+    /// The node itself, suffix included: for a simulation, which draws both
+    /// from its seed. Two workers of one name and suffix take each other's
+    /// shards.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn as_node(mut self, node: Node) -> Self {
+        self.settings.node = node;
         self
     }
 
@@ -230,7 +240,7 @@ impl<J: RetryJob, B: Backend> Worker<J, B> {
     fn shared(self, stops: &Stops) -> Arc<Shared<J, B>> {
         let settings = self.settings;
         Arc::new(Shared {
-            node: Node::new(&settings.node),
+            node: settings.node.clone(),
             held: Held::default(),
             assigned: Assigned::default(),
             tally: Tally::default(),
@@ -275,6 +285,7 @@ async fn poll_until<J: RetryJob, B: Backend>(
     let mut shutdown = std::pin::pin!(shutdown);
     loop {
         tokio::select! {
+            biased;
             () = &mut shutdown, if !shared.stop.is_cancelled() => {
                 tracing::info!("shutting down: no more claims");
                 shared.stop.cancel();

@@ -228,6 +228,7 @@ impl Wakes {
 /// Sleeps, unless work or a shard comes in or the worker stops.
 async fn sleep<J: RetryJob, B: Backend>(shared: &Shared<J, B>, wakes: &mut Wakes, wait: Duration) {
     tokio::select! {
+        biased;
         () = tokio::time::sleep(wait) => {}
         // The pause keeps a stream of small enqueues from becoming a stream of
         // polls.

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use crate::schema::JobSchema;
+use crate::{op::claim::Node, schema::JobSchema};
 
 /// Most handlers, and most waiting jobs, of one worker.
 pub(super) const CONCURRENCY_MAX: usize = 100_000;
@@ -28,7 +28,7 @@ pub(super) struct Settings {
     pub(super) poll_max: Duration,
     pub(super) reap_every: Duration,
     pub(super) drain_for: Duration,
-    pub(super) node: String,
+    pub(super) node: Node,
     pub(super) keeps_in_thread: bool,
 }
 
@@ -41,7 +41,7 @@ impl Settings {
             poll_max: Duration::from_secs(1),
             reap_every: schema.lease.min(REAP_EVERY_MAX),
             drain_for: Duration::from_secs(30),
-            node: format!("pid-{}", std::process::id()),
+            node: Node::new(&format!("pid-{}", std::process::id())),
             keeps_in_thread,
         }
     }
