@@ -44,7 +44,7 @@ impl Crowd {
     /// Plays the run to its end; whether all work was done then.
     pub async fn play(self) -> bool {
         let mut all = JoinSet::new();
-        for slot in 0..=self.world.chance.below(3) {
+        for slot in 0..=self.world.chance.below(4) {
             all.spawn(self.clone().workers(slot));
         }
         for no in 0..2 {
@@ -103,7 +103,7 @@ impl Crowd {
             .concurrency(usize::try_from(chance.below(4)).unwrap() + 1)
             .prefetch(usize::try_from(chance.below(4)).unwrap())
             .poll_max(chance.ms(50, 500))
-            .reap_every(chance.ms(100, 1500))
+            .reap_every(chance.ms(50, 1000))
             .drain_for(chance.ms(0, 3000));
         let (stop, stopped) = oneshot::channel::<()>();
         let mut running = tokio::spawn(worker.run_until(async {
@@ -211,13 +211,15 @@ impl Crowd {
         let (queue, _) = self.queue(&Node::new("operator"));
         let chance = &self.world.chance;
         while !self.is_over() {
-            self.pause(20, 700).await;
+            self.pause(20, 500).await;
             let rows = self.world.rows();
             let rows: Vec<_> = rows.iter().map(|row| (row.id, row.status)).collect();
             let Some((id, status)) = chance.pick(&rows) else {
                 continue;
             };
             let action = chance.pick(&Action::ALL).unwrap_or(Action::Hold);
+            // Whoever acts has looked before, and has thought about it.
+            self.pause(0, 150).await;
             // A wish that the state machine would refuse is rarely worth it.
             if status.after(action.step()).is_err() && !chance.percent(10) {
                 continue;

@@ -51,7 +51,7 @@ const PLANS: [(Plan, u64); 11] = [
     (Plan::Dead, 3),
     (Plan::Panic, 5),
     (Plan::TooLong, 4),
-    (Plan::Long, 8),
+    (Plan::Long, 12),
 ];
 
 fn draw(world: &World) -> Plan {
