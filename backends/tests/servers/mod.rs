@@ -2,6 +2,8 @@
 #![allow(dead_code, reason = "each test file uses a part")]
 #![allow(clippy::unwrap_used, reason = "a test ends where something fails")]
 
+use std::time::Duration;
+
 use sqlx::{AssertSqlSafe, Connection as _, MySqlConnection};
 
 use crate::common::unique;
@@ -61,8 +63,9 @@ impl Database {
             let asked = sqlx::query_scalar(ids).bind(&self.name);
             match asked.fetch_all(&mut connection).await {
                 Ok(ids) => break ids,
-                Err(error) => assert!(tries < 200, "{error}"),
+                Err(error) => assert!(tries < 500, "{error}"),
             }
+            tokio::time::sleep(Duration::from_millis(10)).await;
         };
         for id in ids {
             // It may have ended by itself.
