@@ -86,6 +86,10 @@ pub(crate) struct Ask<'a> {
     pub(crate) catalogue: &'a Catalogue,
     pub(crate) schema: &'static JobSchema,
     /// Connections that a worker may open, of both pools.
+    #[cfg_attr(
+        not(feature = "_mysql"),
+        allow(dead_code, reason = "SQLite has no limit that it counts against")
+    )]
     pub(crate) connections_max: u32,
     /// The names of the tables that are there.
     pub(crate) tables: Vec<String>,
