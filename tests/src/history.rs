@@ -13,7 +13,7 @@
 //! Handlers note each run outside of any transaction, and each effect inside
 //! the one that finishes the job. The database notes every change of a row by
 //! a trigger, in the transaction that makes it and by its own clock, so what
-//! it says is what was committed. [`check`] holds the three against each other.
+//! it says is what was committed. [`check()`] holds the three against each other.
 
 pub mod record;
 
