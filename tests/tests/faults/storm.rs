@@ -32,7 +32,7 @@ const JOBS: u64 = 2000;
 const BULK: usize = 500;
 
 /// Among this many claimed jobs, fewer than one deadlock. MariaDB's claims wait
-/// for rows that a bulk requeue is writing, SKIP LOCKED or not: 0.3 to 7 in
+/// for index entries that others are writing, SKIP LOCKED or not: 0.3 to 7 in
 /// 1,000 were measured there, the more the busier the machine; all were run
 /// again, and no caller saw one.
 const fn claims_per_deadlock(server: ServerUnderTest) -> usize {
