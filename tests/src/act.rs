@@ -96,7 +96,7 @@ pub async fn running(backend: &impl Backend, job: NewJob) -> ClaimedJob {
 /// Stores jobs that wait in this lane; nothing else may be due.
 pub async fn waiting(backend: &impl Backend, lane: Lane, jobs: Vec<NewJob>) -> Vec<u64> {
     let stored = enqueue(backend, jobs).await;
-    if lane == Lane::Retry {
+    if lane != Lane::Fresh {
         let claimed = claim(backend, Lane::Fresh).await;
         assert_eq!(id_set(&claimed), stored.iter().copied().collect());
         for job in &claimed {

@@ -54,6 +54,7 @@ macro_rules! conformance {
                 claim_takes_several_shards_in_the_order_asked_for,
                 claim_stays_within_its_lane,
                 claim_looks_at_nothing_before_the_head,
+                claim_takes_nothing_before_its_time,
                 claim_of_an_unknown_shard_gives_nothing,
                 claim_passes_over_rows_held_by_another_worker,
             }
@@ -152,6 +153,7 @@ macro_rules! conformance_sql {
             statements {
                 statements_that_write_leave_rows_in_any_other_status,
                 statements_that_read_leases_pass_over_all_other_rows,
+                forget_leaves_a_node_that_came_back,
                 history_leaves_rows_that_succeeded_before_there_was_one,
             }
         }

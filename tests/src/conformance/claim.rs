@@ -150,7 +150,7 @@ pub async fn claim_stays_within_its_lane<D: TestDatabase>(db: D) {
 
 pub async fn claim_looks_at_nothing_before_the_head<D: TestDatabase>(db: D) {
     let backend = db.installed(&JOB).await;
-    for lane in [Lane::Retry, Lane::Fresh] {
+    for lane in [Lane::Retry, Lane::Alone, Lane::Fresh] {
         let mut stored = Vec::new();
         for _ in 0..2 {
             stored.extend(waiting(&backend, lane, vec![random_job()]).await);
@@ -167,6 +167,30 @@ pub async fn claim_looks_at_nothing_before_the_head<D: TestDatabase>(db: D) {
         let claimed = backend.claim(claim_of(mark)).await.unwrap().jobs;
         assert_eq!(ids(&claimed), [stored[1]], "{lane:?}");
     }
+}
+
+pub async fn claim_takes_nothing_before_its_time<D: TestDatabase>(db: D) {
+    const HOUR: Duration = Duration::from_secs(3600);
+    let backend = db.installed(&JOB).await;
+    let id = enqueue_one(&backend, job(1)).await;
+    let mut lane = Lane::Fresh;
+    for next in [Lane::Retry, Lane::Alone] {
+        let claimed = claim_shard(&backend, lane, 0, 9).await;
+        assert_eq!(ids(&claimed), [id], "{lane:?}");
+        let later = failed(&claimed[0], Decision::Retry(HOUR));
+        assert!(finish(&backend, later).await);
+        assert_eq!(claim_shard(&backend, next, 0, 9).await, [], "{next:?}");
+        db.pass(&JOB, HOUR).await;
+        lane = next;
+    }
+    let claimed = claim_shard(&backend, lane, 0, 9).await;
+    assert_eq!(ids(&claimed), [id]);
+    let later = NewJob {
+        due: Due::In(HOUR),
+        ..random_job()
+    };
+    enqueue_one(&backend, later).await;
+    assert_eq!(claim_shard(&backend, Lane::Fresh, 0, 9).await, []);
 }
 
 pub async fn claim_of_an_unknown_shard_gives_nothing<D: TestDatabase>(db: D) {

@@ -1,10 +1,13 @@
 use std::collections::BTreeMap;
 
 use retryjob_core::{
-    JobSchema, Move, Status,
+    Backend, JobSchema, Move, Node, Status,
     memory::JobRow,
-    op::due::Lane,
-    sql::{Slot, Statement},
+    op::{
+        due::Lane,
+        nodes::{FORGET_AFTER, Heartbeat, NodeName},
+    },
+    sql::{Bind, Slot, Statement},
 };
 
 use crate::{
@@ -43,7 +46,24 @@ fn may_write(stem: &str, status: Status) -> bool {
 
 /// The statement with the values of these rows.
 fn spelled_out(statement: &Statement, rows: &[&JobRow]) -> String {
-    let row = |entry: usize| rows[entry.min(rows.len() - 1)];
+    with_values(statement, |bind| {
+        let row = rows[bind.entry.min(rows.len() - 1)];
+        match bind.slot {
+            Slot::Id => row.id.to_string(),
+            Slot::LeaseSeq => row.lease_seq.to_string(),
+            Slot::Owner => format!("'{}'", row.lease_owner.as_ref().unwrap().as_str()),
+            Slot::LeaseUs => (LEASE * 3).as_micros().to_string(),
+            Slot::Status => Status::Dead.code().to_string(),
+            Slot::AttemptNo => "1".into(),
+            Slot::DelayUs => "0".into(),
+            Slot::Error => "NULL".into(),
+            slot => panic!("{slot:?} is bound by no statement under test"),
+        }
+    })
+}
+
+/// The statement with a text for each of its binds.
+fn with_values(statement: &Statement, value: impl Fn(&Bind) -> String) -> String {
     let mut binds = statement.binds().iter();
     let mut text = String::new();
     for part in statement.sql().split_inclusive('?') {
@@ -51,22 +71,8 @@ fn spelled_out(statement: &Statement, rows: &[&JobRow]) -> String {
             text.push_str(part);
             continue;
         };
-        let bind = binds.next().unwrap();
         text.push_str(before);
-        text.push_str(&match bind.slot {
-            Slot::Id => row(bind.entry).id.to_string(),
-            Slot::LeaseSeq => row(bind.entry).lease_seq.to_string(),
-            Slot::Owner => {
-                let owner = row(bind.entry).lease_owner.as_ref().unwrap();
-                format!("'{}'", owner.as_str())
-            }
-            Slot::LeaseUs => (LEASE * 3).as_micros().to_string(),
-            Slot::Status => Status::Dead.code().to_string(),
-            Slot::AttemptNo => "1".into(),
-            Slot::DelayUs => "0".into(),
-            Slot::Error => "NULL".into(),
-            slot => panic!("{slot:?} is bound by no statement under test"),
-        });
+        text.push_str(&value(binds.next().unwrap()));
     }
     text
 }
@@ -196,4 +202,31 @@ pub async fn statements_that_read_leases_pass_over_all_other_rows<D: SqlDatabase
         rows.len() - 1,
         "the one that was moved by hand has no lease to lapse"
     );
+}
+
+/// Between the read of a heartbeat and what it removes, a node may come back.
+pub async fn forget_leaves_a_node_that_came_back<D: SqlDatabase>(db: D) {
+    let backend = db.installed(&JOB).await;
+    let forget = |node: &NodeName| {
+        with_values(&D::catalogue(&backend).forget, |bind| match bind.slot {
+            Slot::JobTable => format!("'{}'", JOB.table),
+            Slot::Node => format!("'{node}'"),
+            Slot::MemberUs => FORGET_AFTER.as_micros().to_string(),
+            slot => panic!("{slot:?} is not of a node"),
+        })
+    };
+    let node = Node::new("back").name().clone();
+    let heartbeat = Heartbeat {
+        node: node.clone(),
+        member_for: LEASE,
+    };
+    backend.heartbeat(heartbeat.clone()).await.unwrap();
+    db.pass(&JOB, FORGET_AFTER * 2).await;
+    backend.heartbeat(heartbeat).await.unwrap();
+    db.execute(&forget(&node)).await;
+    assert_eq!(db.nodes(&JOB).await, [node.clone()]);
+
+    db.pass(&JOB, FORGET_AFTER * 2).await;
+    db.execute(&forget(&node)).await;
+    assert_eq!(db.nodes(&JOB).await, []);
 }

@@ -226,13 +226,14 @@ fn modules(statement: &str) -> &'static [&'static str] {
     match statement {
         "insert" | "find_keys" => &["enqueue", "transaction"],
         "heads_fresh" | "heads_retry" => &["due"],
-        "pick_fresh" | "pick_retry" | "take_fresh" | "take_retry" | "won" => {
+        "pick_fresh" | "pick_retry" | "pick_alone" | "take_fresh" | "take_retry" | "won" => {
             &["claim", "due", "compare_and_set"]
         }
         "renew" | "live" => &["renew"],
         "succeed" | "settle" | "outcome" => &["finish", "transaction"],
         "archive_copy" | "archive_remove" => &["finished"],
         "lapsed" | "settle_lapsed" => &["reap"],
+        "nodes" | "node_stay" | "node_leave" | "node_forget" => &["nodes"],
         "look" | "hold" | "release" | "cancel" | "requeue" => &["operate"],
         _ => &["counts"],
     }
