@@ -146,6 +146,15 @@ fn pool(options: MySqlConnectOptions, connections: u32) -> Pool<MySql> {
                 Ok(true)
             })
         })
+        // ROLLBACK waits to be sent: a caller's transaction was dropped, maybe
+        // within a statement. The driver then reads answers as if they were
+        // those of other statements, or waits for ever for one that it has
+        // already read, and the pool is short of a connection. Closed, the
+        // server undoes the transaction all the same.
+        .after_release(|connection, _| {
+            let is_clean = !connection.should_flush();
+            Box::pin(async move { Ok(is_clean) })
+        })
         .after_connect(|connection, _| {
             Box::pin(async move {
                 for sql in [SET, ISOLATION] {
