@@ -49,7 +49,7 @@
 //! | feature | backend | for |
 //! | --- | --- | --- |
 //! | `sqlite` (default) | `Sqlite` | a file, no server |
-//! | `mysql8` | `Mysql8` | MySQL 8 and 9, MariaDB 10.6 and later: what has `SKIP LOCKED` |
+//! | `mysql8` | `Mysql8` | MySQL 8 and 9, also MariaDB 10.6 and later: what has `SKIP LOCKED` |
 //! | `mysql57` | `Mysql57` | MySQL 5.7, and every server above |
 //!
 //! [`Queue`]`<J>` is on [`DefaultBackend`]; [`Queue`]`<J, Mysql57>` names

@@ -35,7 +35,7 @@ mod list;
 pub use database::{
     SqlDatabase, TestDatabase,
     memory::InMemory,
-    server::{Mariadb, Mysql8Server, Mysql57Server},
+    server::{Mariadb, Mariadb57, Mysql8Server, Mysql57Server},
     sqlite::SqliteFile,
 };
 

@@ -38,6 +38,8 @@ async fn mysql_57_reads_every_statement_by_its_index() {
 async fn mariadb_reads_every_statement_by_its_index() {
     let catalogue = Mysql8::statements(BillingJob::schema());
     check_plans::<Mysql8>(ServerUnderTest::Mariadb, &catalogue).await;
+    let catalogue = Mysql57::statements(BillingJob::schema());
+    check_plans::<Mysql57>(ServerUnderTest::Mariadb, &catalogue).await;
 }
 
 #[tokio::test]

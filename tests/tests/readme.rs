@@ -30,7 +30,7 @@ fn support() -> BTreeMap<String, (String, String)> {
 #[test]
 fn every_row_of_the_support_table_has_its_test() {
     let support = support();
-    assert_eq!(support.len(), 4);
+    assert_eq!(support.len(), 5);
     for (database, (_, test)) in support {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/{test}.rs"));
         assert!(file.exists(), "{database}: there is no test {test}");
@@ -44,6 +44,7 @@ async fn versions_in_the_support_table_are_those_tested_with() {
         (ServerUnderTest::Mysql57, "MySQL 5.7"),
         (ServerUnderTest::Mysql8, "MySQL 8 and 9"),
         (ServerUnderTest::Mariadb, "MariaDB"),
+        (ServerUnderTest::Mariadb, "MariaDB, few workers"),
     ] {
         let mut connection = server.connection().await;
         let version: String = sqlx::query_scalar("SELECT CAST(VERSION() AS CHAR)")

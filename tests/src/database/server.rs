@@ -85,6 +85,13 @@ flavour!(
     "MySQL 5.7 with `mysql57`."
 );
 flavour!(OnMaria, Mariadb, Mysql8, Mariadb, "MariaDB with `mysql8`.");
+flavour!(
+    OnMaria57,
+    Mariadb57,
+    Mysql57,
+    Mariadb,
+    "MariaDB with `mysql57`."
+);
 
 /// A database for one test on a running server.
 #[derive(Debug)]

@@ -90,7 +90,7 @@ pub(crate) async fn examine(
     };
 
     let mut findings = server::version(&settings);
-    findings.push(server::skip_locked(can_skip, needs_skip_locked));
+    findings.push(server::skip_locked(can_skip, needs_skip_locked, &settings));
     findings.extend(server::session(&session_settings));
     findings.extend(server::read_only(&settings, &session_settings));
     findings.extend(durability::local(&settings));

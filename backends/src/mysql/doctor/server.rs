@@ -27,15 +27,21 @@ pub(super) fn is_mariadb(settings: &Seen) -> bool {
 
 /// Whether claims can pass over locked rows: asked of the server, as `connect`
 /// does.
-pub(super) fn skip_locked(can: Option<bool>, is_needed: bool) -> Finding {
+pub(super) fn skip_locked(can: Option<bool>, is_needed: bool, settings: &Seen) -> Finding {
     let subject = "SKIP LOCKED";
     match (can, is_needed) {
-        (Some(true), true) => Finding::ok(subject, "yes"),
-        (Some(true), false) => Finding::note(
+        (Some(true), true) if is_mariadb(settings) => Finding::note(
+            subject,
+            "yes",
+            "on MariaDB its claims wait for each other; with many workers use `mysql57`",
+        ),
+        (Some(true), false) if !is_mariadb(settings) => Finding::note(
             subject,
             "yes",
             "this backend does without; `mysql8` would let every node work on every shard",
         ),
+        (Some(true), true) => Finding::ok(subject, "yes"),
+        (Some(true), false) => Finding::ok(subject, "yes, and this backend does without"),
         (Some(false), true) => Finding::fault(
             subject,
             "no",
@@ -117,7 +123,24 @@ mod tests {
             (Some(false), false, Level::Ok),
             (None, true, Level::Warning),
         ] {
-            assert_eq!(skip_locked(can, is_needed).level, level, "{can:?}");
+            let finding = skip_locked(can, is_needed, &Seen::default());
+            assert_eq!(finding.level, level, "{can:?}");
+        }
+    }
+
+    #[test]
+    fn each_server_is_told_of_the_backend_that_waits_less_there() {
+        let mysql = Seen::of([("version", "9.7.4")]);
+        let maria = Seen::of([("version", "10.11.6-MariaDB")]);
+        for (server, is_needed, advised) in [
+            (&mysql, true, ""),
+            (&mysql, false, "`mysql8`"),
+            (&maria, true, "`mysql57`"),
+            (&maria, false, ""),
+        ] {
+            let advice = skip_locked(Some(true), is_needed, server).advice;
+            assert_eq!(advice.is_empty(), advised.is_empty(), "{advice}");
+            assert!(advice.contains(advised), "{advice}");
         }
     }
 
