@@ -128,6 +128,14 @@ const QUICK: [&str; 3] = [
     "--skip-innodb-doublewrite",
 ];
 
+/// Tests at once, since they wait most of the time, and cases of the one that
+/// takes longest.
+///
+/// With `max_prepared_stmt_count` used up each statement is prepared and closed
+/// again, and the driver leaves TCP_NODELAY off: what follows a close waits for
+/// a delayed ACK of 40 ms.
+const WORK: [(&str, &str); 2] = [("RUST_TEST_THREADS", "16"), ("RETRYJOB_MODEL_CASES", "4")];
+
 /// Runs the suite of this binary on a server with each of the settings: in
 /// groups, or each alone at night.
 ///
@@ -164,6 +172,7 @@ async fn run_suite(kind: ServerUnderTest, settings: &[Setting]) {
                 .concat(),
         )
         .env(kind.url_variable(), server.url())
+        .envs(WORK.into_iter().take(if is_nightly() { 1 } else { 2 }))
         .stderr(Stdio::piped())
         .output();
     let suite = suite.unwrap();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    op::nodes::{FORGET_AFTER, Heartbeat, Leave, Members, NodeName},
+    op::nodes::{FORGET_AFTER, FORGET_NODES_MAX, Heartbeat, Leave, Members, NodeName},
     schema::JobSchema,
     time::DbTime,
 };
@@ -21,7 +21,10 @@ impl Nodes {
     ) -> Members {
         let nodes = self.0.entry(schema.table.as_str()).or_default();
         nodes.insert(heartbeat.node, now.plus(heartbeat.member_for));
-        nodes.retain(|_, until| until.plus(FORGET_AFTER) >= now);
+        let forgotten = nodes
+            .extract_if(.., |_, until| until.plus(FORGET_AFTER) < now)
+            .take(FORGET_NODES_MAX);
+        forgotten.for_each(drop);
         let members = nodes.iter().filter(|(_, until)| **until >= now);
         Members {
             names: members.map(|(node, _)| node.clone()).collect(),

@@ -56,3 +56,15 @@ pub struct Leave {
     /// The node.
     pub node: NodeName,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_shown_as_the_row_holds_it() {
+        let name = NodeName::from_row("billing-7:42");
+        assert_eq!(name.to_string(), name.as_str());
+        assert_eq!(name.to_string(), "billing-7:42");
+    }
+}

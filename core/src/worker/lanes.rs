@@ -12,8 +12,7 @@ pub(super) fn fresh_share(lanes: Lanes, turn: u64, limit: usize) -> usize {
     let cycle = fresh + u64::from(lanes.retry);
     let limit = limit as u64;
     let up_to = |turns: u64| turns / cycle * fresh + (turns % cycle).min(fresh);
-    let start = turn % cycle;
-    usize::try_from(up_to(start + limit) - up_to(start)).unwrap_or(usize::MAX)
+    usize::try_from(up_to(turn + limit) - up_to(turn)).unwrap_or(usize::MAX)
 }
 
 #[cfg(test)]
