@@ -37,12 +37,15 @@ pub mod event;
 
 pub mod queue;
 
+pub mod batched;
+
 pub mod worker;
 
 #[cfg(test)]
 mod tests;
 
 pub use backend::{Backend, ShardUse};
+pub use batched::Batched;
 pub use error::{Error, ErrorKind, Result};
 pub use event::{Event, Transition};
 pub use handler::{HandlerError, IntoOutcome, JobResult, JobResultExt, Leased, Outcome};

@@ -6,6 +6,7 @@ use tokio::sync::{broadcast, watch};
 
 use crate::{
     backend::Backend,
+    batched::Batched,
     error::Result,
     event::{Event, Events, Transition},
     handler::{Handler, IntoOutcome, Leased},
@@ -125,7 +126,45 @@ impl<J: RetryJob, B: Backend> Queue<J, B> {
         self.store(rows?).await
     }
 
-    async fn store(&self, rows: Vec<NewJob>) -> Result<Vec<Enqueued>> {
+    /// Lets many tasks enqueue one job each, and stores what they bring
+    /// together: as fast as [`enqueue_many`](Self::enqueue_many), and each is
+    /// told of its own job. Keep it and clone it; each call of this starts a
+    /// task.
+    ///
+    /// ```
+    /// # use retryjob_core::{Column, DecodeError, EncodeError, Ident, JobSchema, RetryJob};
+    /// # use retryjob_core::job::{Encoded, Parts, ShardSource};
+    /// # struct Mail;
+    /// # impl RetryJob for Mail {
+    /// #     const SCHEMA: JobSchema = JobSchema::new(Ident::new("mail")).checked();
+    /// #     fn encode(&self) -> Result<Encoded, EncodeError> {
+    /// #         Ok(Encoded { unique: None, shard: ShardSource::Key, columns: vec![], payload: Some("{}".into()) })
+    /// #     }
+    /// #     fn decode(_: Parts) -> Result<Self, DecodeError> { Ok(Mail) }
+    /// # }
+    /// use retryjob_core::{Memory, Queue};
+    ///
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().build()?;
+    /// # runtime.block_on(async {
+    /// let queue = Queue::<Mail, _>::new(Memory::new(Mail::schema()));
+    /// queue.install().await?;
+    /// let batched = queue.batched();
+    /// let (first, second) = tokio::join!(batched.enqueue(&Mail), batched.enqueue(&Mail));
+    /// assert_ne!(first?.id, second?.id);
+    /// # Ok::<(), retryjob_core::Error>(())
+    /// # })?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Panics
+    ///
+    /// Outside of a tokio runtime.
+    #[must_use]
+    pub fn batched(&self) -> Batched<J> {
+        Batched::new(self.clone())
+    }
+
+    pub(crate) async fn store(&self, rows: Vec<NewJob>) -> Result<Vec<Enqueued>> {
         let answers = self.backend.enqueue(rows).await?;
         for answer in answers.iter().filter(|answer| answer.is_new) {
             self.events.moved(answer.id, None, Status::Pending);

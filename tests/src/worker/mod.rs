@@ -1,5 +1,6 @@
 //! What a worker does with jobs, on every backend.
 
+pub mod batched;
 pub mod ending;
 pub mod lease;
 pub mod nodes;
@@ -140,6 +141,11 @@ macro_rules! worker_conformance {
                     retried_jobs_do_not_keep_fresh_ones_waiting,
                     events_tell_each_transition_in_order,
                     an_error_that_no_retry_cures_ends_the_worker,
+                }
+                batched {
+                    tasks_that_enqueue_together_are_each_told_of_their_own,
+                    a_job_that_is_refused_costs_no_other_of_its_batch,
+                    what_stops_a_batch_is_told_to_each_of_its_callers,
                 }
                 ending {
                     failing_jobs_run_as_often_as_the_policy_says_and_die,
