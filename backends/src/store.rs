@@ -15,6 +15,7 @@ use retryjob_core::{
         operate::{Operate, Operated},
         reap::{Lapsed, Reap, Reaped},
         renew::{Renew, Renewed},
+        shards::{ClaimHeld, ClaimedHeld, HoldShards, ReleaseShards, ShardLeases},
     },
     sql::Catalogue,
 };
@@ -36,6 +37,7 @@ use crate::{
         operate::OperateAll,
         reap::{LookLapsed, TakeBack},
         renew::RenewAll,
+        shards::{Hold, PickHeld, Release},
     },
     retry,
     session::Session,
@@ -233,6 +235,27 @@ impl<K: Kind> Store<K> {
     pub(crate) async fn leave(&self, leave: Leave) -> Result<()> {
         let schema = self.schema;
         self.run(LeaveNow { schema, leave }).await
+    }
+
+    pub(crate) async fn hold_shards(&self, hold: HoldShards) -> Result<ShardLeases> {
+        let schema = self.schema;
+        self.run(Hold { schema, hold }).await
+    }
+
+    pub(crate) async fn release_shards(&self, release: ReleaseShards) -> Result<()> {
+        if release.fences.is_empty() {
+            return Ok(());
+        }
+        let schema = self.schema;
+        self.run(Release { schema, release }).await
+    }
+
+    pub(crate) async fn claim_held(&self, claim: ClaimHeld) -> Result<ClaimedHeld> {
+        if claim.limit == 0 || claim.shards.is_empty() {
+            return Ok(ClaimedHeld::default());
+        }
+        let schema = self.schema;
+        self.run(PickHeld { schema, claim }).await
     }
 
     pub(crate) async fn doctor(&self) -> Result<Report> {

@@ -135,6 +135,7 @@ macro_rules! implement {
                     operate::{Operate, Operated},
                     reap::{Reap, Reaped},
                     renew::{Renew, Renewed},
+                    shards::{ClaimHeld, ClaimedHeld, HoldShards, ReleaseShards, ShardLeases},
                 },
             };
             use ::tracing::Instrument as _;
@@ -226,6 +227,18 @@ macro_rules! implement {
                 async fn leave(&self, leave: Leave) -> Result<()> {
                     let span = operation!("leave", self.0.schema);
                     self.0.leave(leave).instrument(span).await
+                }
+                async fn hold_shards(&self, hold: HoldShards) -> Result<ShardLeases> {
+                    let span = operation!("hold_shards", self.0.schema);
+                    self.0.hold_shards(hold).instrument(span).await
+                }
+                async fn release_shards(&self, release: ReleaseShards) -> Result<()> {
+                    let span = operation!("release_shards", self.0.schema);
+                    self.0.release_shards(release).instrument(span).await
+                }
+                async fn claim_held(&self, claim: ClaimHeld) -> Result<ClaimedHeld> {
+                    let span = operation!("claim_held", self.0.schema);
+                    self.0.claim_held(claim).instrument(span).await
                 }
                 async fn doctor(&self) -> Result<Report> {
                     let span = operation!("doctor", self.0.schema);

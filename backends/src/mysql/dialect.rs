@@ -5,8 +5,8 @@ use retryjob_core::{
     sql::{Dialect, Query},
 };
 use sea_query::{
-    ColumnDef, Expr, Func, IndexCreateStatement, MysqlQueryBuilder, SelectStatement,
-    TableCreateStatement, Values,
+    ColumnDef, Expr, ExprTrait as _, Func, IndexCreateStatement, MysqlQueryBuilder,
+    SelectStatement, TableCreateStatement, Values,
     extension::mysql::{IndexHintScope, MySqlSelectStatementExt as _},
 };
 
@@ -84,6 +84,12 @@ impl Dialect for MysqlDialect {
 
     fn numbered(&self, column: &mut ColumnDef) {
         column.auto_increment();
+    }
+
+    /// Two ranges of one index; a comparison of rows would be none.
+    fn comes_after(&self, [first, second]: [Expr; 2], [than, then]: [Expr; 2]) -> Expr {
+        let is_later = first.clone().gt(than.clone());
+        is_later.or(first.eq(than).and(second.gt(then)))
     }
 
     fn can_skip_locked(&self) -> bool {

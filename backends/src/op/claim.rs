@@ -3,8 +3,8 @@
 use std::{collections::HashSet, time::Duration};
 
 use retryjob_core::{
-    IdempotencyKey, JobSchema, Lease, Value,
-    op::claim::{CLAIM_SHARDS_MAX, Claim, ClaimedJob},
+    DbTime, IdempotencyKey, JobSchema, Lease, Value,
+    op::claim::{CLAIM_SHARDS_MAX, Claim, ClaimedJob, LeaseOwner},
     schema::BATCH_MAX,
     sql::{Bind, Catalogue, Slot},
     time::span_us,
@@ -38,21 +38,23 @@ pub(crate) async fn pick<S: Session>(
             Slot::ShardId => Value::U64(head.shard_id.into()),
             Slot::HeadAt => Value::DateTime(head.next_attempt_at.to_utc()),
             Slot::Limit => Value::U64(wanted as u64),
-            slot => unbound(slot),
+            slot => super::shards::job_table(schema, slot),
         };
         for row in read(session, statement, value).await? {
-            picked.push(job(row, schema, claim)?);
+            picked.push(job(row, schema, &claim.owner)?);
         }
     }
     Ok(picked)
 }
 
-fn job(row: Row, schema: &JobSchema, claim: &Claim) -> Result<ClaimedJob, Fault> {
+/// A due row as it will be once it is leased.
+pub(crate) fn job(row: Row, schema: &JobSchema, owner: &LeaseOwner) -> Result<ClaimedJob, Fault> {
     let mut fields = Fields::of(row);
     let id = fields.take("id")?;
     let shard_id = fields.take("shard_id")?;
     let attempt_no: u16 = fields.take("attempt_no")?;
     let lease_seq: u64 = fields.take("lease_seq")?;
+    let next_attempt_at = DbTime::from_utc(fields.take("next_attempt_at")?);
     let key: [u8; 32] = fields.take("idempotency_key")?;
     let age_us: i64 = fields.take("age_us")?;
     let lag_us: i64 = fields.take("lag_us")?;
@@ -63,11 +65,13 @@ fn job(row: Row, schema: &JobSchema, claim: &Claim) -> Result<ClaimedJob, Fault>
     Ok(ClaimedJob {
         lease: Lease {
             id,
-            owner: claim.owner.clone(),
+            owner: owner.clone(),
             lease_seq: lease_seq + 1,
+            shard: None,
         },
         shard_id,
         attempt_no: attempt_no.saturating_add(1),
+        next_attempt_at,
         age: span(age_us),
         lag: span(lag_us),
         idempotency_key: IdempotencyKey::from_bytes(key),

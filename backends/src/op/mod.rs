@@ -20,6 +20,8 @@ pub(crate) mod counts;
 
 pub(crate) mod nodes;
 
+pub(crate) mod shards;
+
 pub(crate) mod doctor;
 
 use std::future::Future;

@@ -53,6 +53,7 @@ impl Operation for LookLapsed {
                     id,
                     owner: LeaseOwner::from_row(&owner),
                     lease_seq,
+                    shard: None,
                 },
                 attempt_no: fields.take("attempt_no")?,
                 age: span(fields.take("age_us")?),

@@ -21,6 +21,7 @@ use crate::{
         operate::{OPERATE_IDS_MAX, Operate, Operated},
         reap::{Reap, Reaped},
         renew::{Renew, Renewed},
+        shards::{ClaimHeld, ClaimedHeld, HoldShards, ReleaseShards, ShardLeases},
     },
     schema::JobSchema,
 };
@@ -157,6 +158,24 @@ impl Backend for Memory {
         state.table(self.schema)?;
         state.nodes.leave(self.schema, &leave);
         Ok(())
+    }
+
+    async fn hold_shards(&self, hold: HoldShards) -> Result<ShardLeases> {
+        self.on_table(|table, now| Ok(table.shards.hold(&hold, now)))
+    }
+
+    async fn release_shards(&self, release: ReleaseShards) -> Result<()> {
+        self.on_table(|table, now| {
+            table.shards.release(&release, now);
+            Ok(())
+        })
+    }
+
+    async fn claim_held(&self, claim: ClaimHeld) -> Result<ClaimedHeld> {
+        self.on_table(|table, now| {
+            let jobs = table.claim_held(&claim, now);
+            Ok(ClaimedHeld { jobs })
+        })
     }
 
     async fn doctor(&self) -> Result<Report> {

@@ -16,6 +16,9 @@ pub enum Lane {
     /// again, the job would die of it. So that no job dies of another's crash,
     /// a worker takes these one at a time, with nothing else in hand.
     Alone,
+    /// PENDING jobs that the lapse of a shard's lease has left in doubt, of job
+    /// types with [`LeaseBy::Shard`](crate::LeaseBy).
+    Doubt,
 }
 
 impl Lane {
@@ -26,7 +29,7 @@ impl Lane {
     #[must_use]
     pub const fn status(self) -> Status {
         match self {
-            Self::Fresh => Status::Pending,
+            Self::Fresh | Self::Doubt => Status::Pending,
             Self::Retry | Self::Alone => Status::Retry,
         }
     }

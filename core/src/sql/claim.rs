@@ -8,6 +8,7 @@ use sea_query::{
 use super::{
     dialect::Query,
     parts::{CLAIM_INDEX, LEASE_INDEX, Maker, code, col, number},
+    shards,
     statement::{Slot, Statement, mark, mark_code},
 };
 use crate::{
@@ -47,6 +48,38 @@ pub(super) fn clock(maker: Maker<'_>) -> Statement {
 /// index entries of finished jobs that an open snapshot keeps the server from
 /// removing.
 pub(super) fn pick(maker: Maker<'_>, lane: Lane) -> Statement {
+    let mut select = due(maker, lane);
+    select.and_where(col(maker.names().next_attempt_at).gte(mark(Slot::HeadAt, 0)));
+    match lane {
+        Lane::Fresh | Lane::Alone => {}
+        Lane::Retry => {
+            select.and_where(maker.may_run_in_company());
+        }
+        Lane::Doubt => {
+            select.and_where(col(maker.names().next_attempt_at).lte(shards::doubt_until()));
+        }
+    }
+    if maker.dialect.can_skip_locked() {
+        select.lock_with_behavior(LockType::Update, LockBehavior::SkipLocked);
+    }
+    picked(maker, select)
+}
+
+/// The next due jobs of a shard that the node holds, after those that it has
+/// seen. None when it does not hold the shard.
+pub(super) fn pick_held(maker: Maker<'_>) -> Statement {
+    let names = maker.names();
+    let mut select = due(maker, Lane::Fresh);
+    select
+        .and_where(maker.dialect.comes_after(
+            [col(names.next_attempt_at), col(names.id)],
+            [mark(Slot::HeadAt, 0), mark(Slot::MarkId, 0)],
+        ))
+        .and_where(shards::stands(maker));
+    picked(maker, select)
+}
+
+fn due(maker: Maker<'_>, lane: Lane) -> SelectStatement {
     let names = maker.names();
     let mut select = SelectStatement::new();
     select
@@ -55,6 +88,7 @@ pub(super) fn pick(maker: Maker<'_>, lane: Lane) -> Statement {
             names.shard_id.as_str(),
             names.attempt_no.as_str(),
             names.lease_seq.as_str(),
+            names.next_attempt_at.as_str(),
             names.idempotency_key.as_str(),
         ])
         .expr_as(maker.us_since(names.due_at), Alias::new("age_us"))
@@ -65,28 +99,26 @@ pub(super) fn pick(maker: Maker<'_>, lane: Lane) -> Statement {
         .from(maker.table())
         .and_where(col(names.shard_id).eq(mark(Slot::ShardId, 0)))
         .and_where(col(names.status).eq(code(lane.status())))
-        .and_where(col(names.next_attempt_at).gte(mark(Slot::HeadAt, 0)))
         .and_where(col(names.next_attempt_at).lte(maker.now()))
         .order_by(names.next_attempt_at.as_str(), Order::Asc)
         .order_by(names.id.as_str(), Order::Asc)
         .limit(mark_code(Slot::Limit, 0));
-    if lane == Lane::Retry {
-        select.and_where(maker.may_run_in_company());
-    }
     maker.force(&mut select, CLAIM_INDEX);
-    if maker.dialect.can_skip_locked() {
-        select.lock_with_behavior(LockType::Update, LockBehavior::SkipLocked);
-    }
+    select
+}
+
+fn picked(maker: Maker<'_>, select: SelectStatement) -> Statement {
     let mut reads = vec![
         ColumnType::U64,
         ColumnType::U16,
         ColumnType::U16,
         ColumnType::U64,
+        ColumnType::DateTime,
         ColumnType::Binary { bytes: 32 },
         ColumnType::I64,
         ColumnType::I64,
     ];
-    reads.extend(content.iter().map(|(_, kind)| *kind));
+    reads.extend(maker.content().iter().map(|(_, kind)| *kind));
     Statement::new(maker.dialect.write(&Query::Select(select)), &reads)
 }
 

@@ -6,8 +6,8 @@ use sea_query::{
 
 use super::{
     dialect::Query,
-    parts::{Maker, code, col, null},
-    statement::{Slot, Statement},
+    parts::{Maker, code, col, null, number},
+    statement::{Slot, Statement, mark},
     table::{history_table, specs},
 };
 use crate::{state::Status, value::ColumnType};
@@ -59,11 +59,16 @@ pub(super) fn settle_lapsed(maker: Maker<'_>, entries: usize) -> Statement {
 }
 
 fn settling(maker: Maker<'_>, entries: usize) -> UpdateStatement {
+    let mut update = UpdateStatement::new();
+    update.table(maker.table());
+    settling_into(&mut update, maker, entries);
+    update
+}
+
+fn settling_into(update: &mut UpdateStatement, maker: Maker<'_>, entries: usize) {
     let names = maker.names();
     let error = maker.by_id(Slot::Error, entries);
-    let mut update = UpdateStatement::new();
     update
-        .table(maker.table())
         .value(names.status.as_str(), maker.by_id(Slot::Status, entries))
         .value(
             names.next_attempt_at.as_str(),
@@ -79,7 +84,6 @@ fn settling(maker: Maker<'_>, entries: usize) -> UpdateStatement {
         )
         .value(names.lease_until.as_str(), null())
         .value(names.updated_at.as_str(), maker.now());
-    update
 }
 
 /// What became of rows, to tell which finishes were written.
@@ -104,6 +108,53 @@ pub(super) fn outcome(maker: Maker<'_>, entries: usize) -> Statement {
         ColumnType::Varchar { chars: 64 },
     ];
     Statement::new(maker.dialect.write(&Query::Select(select)), &reads)
+}
+
+/// SUCCESS for new jobs under the leases of their shards, which were proven
+/// before: claim and finish in one.
+pub(super) fn succeed_held(maker: Maker<'_>, entries: usize) -> Statement {
+    let names = maker.names();
+    let mut update = claiming(maker);
+    update
+        .value(names.status.as_str(), code(Status::Success))
+        .value(
+            names.attempt_no.as_str(),
+            col(names.attempt_no).add(number(1)),
+        )
+        .value(names.updated_at.as_str(), maker.now())
+        .cond_where(maker.is_waiting_as_picked(entries));
+    Statement::new(maker.dialect.write(&Query::Update(update)), &[])
+}
+
+/// Deletes new jobs that succeeded under the leases of their shards.
+pub(super) fn delete_held(maker: Maker<'_>, entries: usize) -> Statement {
+    let mut delete = DeleteStatement::new();
+    delete
+        .from_table(maker.table())
+        .cond_where(maker.is_waiting_as_picked(entries));
+    Statement::new(maker.dialect.write(&Query::Delete(delete)), &[])
+}
+
+/// Every other outcome of new jobs under the leases of their shards.
+pub(super) fn settle_held(maker: Maker<'_>, entries: usize) -> Statement {
+    let mut update = claiming(maker);
+    settling_into(&mut update, maker, entries);
+    update.cond_where(maker.is_waiting_as_picked(entries));
+    Statement::new(maker.dialect.write(&Query::Update(update)), &[])
+}
+
+/// What a claim by the row would have written.
+fn claiming(maker: Maker<'_>) -> UpdateStatement {
+    let names = maker.names();
+    let mut update = UpdateStatement::new();
+    update
+        .table(maker.table())
+        .value(
+            names.lease_seq.as_str(),
+            col(names.lease_seq).add(number(1)),
+        )
+        .value(names.lease_owner.as_str(), mark(Slot::Owner, 0));
+    update
 }
 
 /// Copies rows that succeeded into the history table.

@@ -85,6 +85,13 @@ impl Maker<'_> {
         (0..entries).fold(Cond::any(), |any, entry| any.add(self.has_fence(entry)))
     }
 
+    /// New jobs as they were picked under the leases of their shards.
+    pub(super) fn is_waiting_as_picked(&self, entries: usize) -> Cond {
+        Cond::all()
+            .add(self.filtered_status().eq(code(Status::Pending)))
+            .add(self.as_picked(entries))
+    }
+
     fn has_fence(&self, entry: usize) -> Cond {
         Cond::all()
             .add(col(self.names().id).eq(mark(Slot::Id, entry)))

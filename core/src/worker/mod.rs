@@ -33,6 +33,8 @@ mod keep;
 
 mod assign;
 
+mod shards;
+
 mod held;
 
 use std::{future::Future, sync::Arc, time::Duration};
@@ -47,6 +49,7 @@ use self::{
     assign::Assigned,
     held::Held,
     settings::{Settings, Tally},
+    shards::Shards,
 };
 use crate::{
     backend::Backend, error::Result, handler::Handler, job::RetryJob, op::claim::Node,
@@ -70,6 +73,7 @@ struct Shared<J: RetryJob, B: Backend> {
     node: Node,
     held: Held,
     assigned: Assigned,
+    shards: Shards,
     tally: Tally,
     /// One permit per job in hand: running, or claimed and waiting for a slot.
     hands: Arc<Semaphore>,
@@ -243,6 +247,7 @@ impl<J: RetryJob, B: Backend> Worker<J, B> {
             node: settings.node.clone(),
             held: Held::default(),
             assigned: Assigned::default(),
+            shards: Shards::default(),
             tally: Tally::default(),
             hands: Arc::new(Semaphore::new(settings.hands())),
             slots: Arc::new(Semaphore::new(settings.concurrency)),

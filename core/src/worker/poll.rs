@@ -14,9 +14,10 @@ use super::{
     lanes::fresh_share,
     run::run_job,
     settings::POLL_MIN,
+    shards,
 };
 use crate::{
-    backend::Backend,
+    backend::{Backend, ShardUse},
     error::Result,
     job::RetryJob,
     op::{
@@ -24,6 +25,7 @@ use crate::{
         due::{Head, Lane},
         finish::Finish,
     },
+    schema::LeaseBy,
 };
 
 /// What one look at the table found.
@@ -116,7 +118,13 @@ async fn claim_some<J: RetryJob, B: Backend>(
     let fresh = backend.due_heads(Lane::Fresh).await?;
     let retry = backend.due_heads(Lane::Retry).await?;
     let now = retry.now;
-    let [fresh, retry] = [fresh, retry].map(|heads| shared.assigned.claimable(B::SHARDS, heads));
+    // New jobs under the leases of shards are claimed by those who hold them.
+    let fresh_use = match J::schema().lease_by {
+        LeaseBy::Row => B::SHARDS,
+        LeaseBy::Shard => ShardUse::Own,
+    };
+    let fresh = shared.assigned.claimable(fresh_use, fresh);
+    let retry = shared.assigned.claimable(B::SHARDS, retry);
     alone.see(&retry.due, now);
     let limit = hands.num_permits();
     let fresh_limit = match (fresh.due.is_empty(), retry.due.is_empty()) {
@@ -138,16 +146,21 @@ async fn claim_some<J: RetryJob, B: Backend>(
         if room == 0 || heads.is_empty() || is_exhausted || shared.stop.is_cancelled() {
             continue;
         }
-        let started = Instant::now();
-        let jobs = claim(shared, lane, heads.clone(), room).await?;
-        fresh_has_more &= lane != Lane::Fresh || jobs.len() == room;
-        claimed += jobs.len();
-        for job in jobs {
+        let mut found = 0;
+        let mut take = |job, lane, ends| {
             let Some(hand) = hands.split(1) else {
                 unreachable!("no more jobs were asked for than there are hands")
             };
-            start(shared, finishes, job, lane, hand, started);
+            found += 1;
+            start(shared, finishes, job, lane, hand, ends);
+        };
+        if lane == Lane::Fresh && J::schema().lease_by == LeaseBy::Shard {
+            claim_held(shared, heads, room, &mut take).await?;
+        } else {
+            claim_rows(shared, lane, heads.clone(), room, &mut take).await?;
         }
+        fresh_has_more &= lane != Lane::Fresh || found == room;
+        claimed += found;
     }
     *turn = turn.wrapping_add(claimed as u64);
     if claimed > 0 {
@@ -157,6 +170,47 @@ async fn claim_some<J: RetryJob, B: Backend>(
     // alone: when there will be something to claim is not known.
     let waits = [fresh.wait, retry.wait].into_iter().flatten();
     Ok(Found::Nothing(waits.filter(|wait| !wait.is_zero()).min()))
+}
+
+/// Takes a job in hand, with the end of its lease.
+type Take<'a> = dyn FnMut(ClaimedJob, Lane, Instant) + Send + 'a;
+
+async fn claim_rows<J: RetryJob, B: Backend>(
+    shared: &Shared<J, B>,
+    lane: Lane,
+    heads: Vec<Head>,
+    limit: usize,
+    take: &mut Take<'_>,
+) -> Result<usize> {
+    let ends = Instant::now() + J::schema().lease;
+    let jobs = claim(shared, lane, heads, limit).await?;
+    let count = jobs.len();
+    jobs.into_iter().for_each(|job| take(job, lane, ends));
+    Ok(count)
+}
+
+/// Claims new jobs of the shards that this node holds: those in doubt by their
+/// rows, the others under the leases of the shards.
+async fn claim_held<J: RetryJob, B: Backend>(
+    shared: &Shared<J, B>,
+    heads: &[Head],
+    limit: usize,
+    take: &mut Take<'_>,
+) -> Result<()> {
+    let due = shared.shards.due(heads);
+    let mut room = limit;
+    if !due.in_doubt.is_empty() {
+        room -= claim_rows(shared, Lane::Doubt, due.in_doubt, room, take).await?;
+    }
+    if room > 0 && !due.clear.is_empty() {
+        let take = |jobs: Vec<shards::Claimed>| {
+            for (job, ends) in jobs {
+                take(job, Lane::Fresh, ends);
+            }
+        };
+        shards::claim(shared, &due.clear, room, take).await?;
+    }
+    Ok(())
 }
 
 #[tracing::instrument(level = "debug", skip_all, fields(?lane, limit))]
@@ -183,13 +237,11 @@ pub(super) fn start<J: RetryJob, B: Backend>(
     job: ClaimedJob,
     lane: Lane,
     hand: OwnedSemaphorePermit,
-    claimed_at: Instant,
+    ends: Instant,
 ) {
     let events = shared.queue.event_sender();
     events.claimed(job.lease.id, lane.status(), job.attempt_no);
-    let revoke = shared
-        .held
-        .hold(job.lease.clone(), claimed_at + J::schema().lease);
+    let revoke = shared.held.hold(job.lease.clone(), ends);
     let shared_task = Arc::clone(shared);
     let finishes = finishes.clone();
     shared.tasks.spawn(async move {

@@ -7,7 +7,7 @@ use std::{marker::PhantomData, thread, time::Duration};
 
 use retryjob_backends::{Mysql8, Mysql57};
 use retryjob_core::{
-    Backend, DbTime, IdempotencyKey, JobSchema, Status,
+    Backend, DbTime, IdempotencyKey, JobSchema, LeaseBy, Status,
     memory::JobRow,
     op::{claim::LeaseOwner, finish::Finish, nodes::NodeName, reap::Lapsed},
     sql::Catalogue,
@@ -237,6 +237,14 @@ impl<F: Flavour> TestDatabase for Server<F> {
             schema.table
         ))
         .await;
+        if schema.lease_by == LeaseBy::Shard {
+            self.execute(&format!(
+                "UPDATE retryjob_shard SET lease_until = lease_until - INTERVAL {us} MICROSECOND, \
+                 doubt_until = doubt_until - INTERVAL {us} MICROSECOND WHERE job_table = '{}'",
+                schema.table
+            ))
+            .await;
+        }
     }
 
     async fn note(&self, connection: &mut MySqlConnection) {

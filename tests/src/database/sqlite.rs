@@ -5,7 +5,7 @@ use std::{env, fs, path::PathBuf, time::Duration};
 use chrono::NaiveDate;
 use retryjob_backends::Sqlite;
 use retryjob_core::{
-    Backend as _, DbTime, IdempotencyKey, JobSchema, Status,
+    Backend as _, DbTime, IdempotencyKey, JobSchema, LeaseBy, Status,
     memory::JobRow,
     op::{claim::LeaseOwner, finish::Finish, nodes::NodeName, reap::Lapsed},
     sql::Catalogue,
@@ -104,6 +104,14 @@ impl TestDatabase for SqliteFile {
             schema.table
         ))
         .await;
+        if schema.lease_by == LeaseBy::Shard {
+            self.execute(&format!(
+                "UPDATE retryjob_shard SET lease_until = lease_until - {us}, \
+                 doubt_until = doubt_until - {us} WHERE job_table = '{}'",
+                schema.table
+            ))
+            .await;
+        }
     }
 
     async fn note(&self, connection: &mut SqliteConnection) {

@@ -181,6 +181,9 @@ impl Dialect for Changed {
     fn numbered(&self, column: &mut ColumnDef) {
         self.inner.numbered(column);
     }
+    fn comes_after(&self, key: [Expr; 2], than: [Expr; 2]) -> Expr {
+        self.inner.comes_after(key, than)
+    }
     fn can_skip_locked(&self) -> bool {
         self.inner.can_skip_locked()
     }

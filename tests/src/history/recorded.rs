@@ -13,6 +13,7 @@ use retryjob_core::{
         operate::{Operate, Operated, Operation},
         reap::{Reap, Reaped},
         renew::{Renew, Renewed},
+        shards::{ClaimHeld, ClaimedHeld, HoldShards, ReleaseShards, ShardLeases},
     },
 };
 
@@ -209,6 +210,18 @@ impl<B: Backend> Backend for Recorded<B> {
 
     async fn leave(&self, leave: Leave) -> Result<()> {
         self.inner.leave(leave).await
+    }
+
+    async fn hold_shards(&self, hold: HoldShards) -> Result<ShardLeases> {
+        self.inner.hold_shards(hold).await
+    }
+
+    async fn release_shards(&self, release: ReleaseShards) -> Result<()> {
+        self.inner.release_shards(release).await
+    }
+
+    async fn claim_held(&self, claim: ClaimHeld) -> Result<ClaimedHeld> {
+        self.inner.claim_held(claim).await
     }
 
     async fn doctor(&self) -> Result<Report> {

@@ -17,6 +17,7 @@ use retryjob_core::{
         operate::{Operate, Operated},
         reap::{Reap, Reaped},
         renew::{Renew, Renewed},
+        shards::{ClaimHeld, ClaimedHeld, HoldShards, ReleaseShards, ShardLeases},
     },
     retry::Decision,
 };
@@ -365,6 +366,18 @@ impl Backend for Faulty {
 
     async fn leave(&self, leave: Leave) -> Result<()> {
         self.look(self.memory.leave(leave)).await
+    }
+
+    async fn hold_shards(&self, hold: HoldShards) -> Result<ShardLeases> {
+        self.look(self.memory.hold_shards(hold)).await
+    }
+
+    async fn release_shards(&self, release: ReleaseShards) -> Result<()> {
+        self.look(self.memory.release_shards(release)).await
+    }
+
+    async fn claim_held(&self, claim: ClaimHeld) -> Result<ClaimedHeld> {
+        self.look(self.memory.claim_held(claim)).await
     }
 
     async fn doctor(&self) -> Result<Report> {
