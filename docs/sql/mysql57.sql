@@ -22,13 +22,13 @@ SELECT `shard_id`, MIN(`next_attempt_at`), UTC_TIMESTAMP(6) FROM `billing_job` F
 SELECT UTC_TIMESTAMP(6);
 
 -- pick_fresh
-SELECT `id`, `shard_id`, `attempt_no`, `lease_seq`, `idempotency_key`, TIMESTAMPDIFF(MICROSECOND, `due_at`, UTC_TIMESTAMP(6)) AS `age_us`, TIMESTAMPDIFF(MICROSECOND, `next_attempt_at`, UTC_TIMESTAMP(6)) AS `lag_us`, `payload`, `service_id` FROM `billing_job` FORCE INDEX (`claim`) WHERE `shard_id` = ? AND `status` = 0 AND `next_attempt_at` >= ? AND `next_attempt_at` <= UTC_TIMESTAMP(6) ORDER BY `next_attempt_at` ASC, `id` ASC LIMIT ?;
+SELECT `id`, `shard_id`, `attempt_no`, `lease_seq`, `next_attempt_at`, `idempotency_key`, TIMESTAMPDIFF(MICROSECOND, `due_at`, UTC_TIMESTAMP(6)) AS `age_us`, TIMESTAMPDIFF(MICROSECOND, `next_attempt_at`, UTC_TIMESTAMP(6)) AS `lag_us`, `payload`, `service_id` FROM `billing_job` FORCE INDEX (`claim`) WHERE `shard_id` = ? AND `status` = 0 AND `next_attempt_at` <= UTC_TIMESTAMP(6) AND `next_attempt_at` >= ? ORDER BY `next_attempt_at` ASC, `id` ASC LIMIT ?;
 
 -- pick_retry
-SELECT `id`, `shard_id`, `attempt_no`, `lease_seq`, `idempotency_key`, TIMESTAMPDIFF(MICROSECOND, `due_at`, UTC_TIMESTAMP(6)) AS `age_us`, TIMESTAMPDIFF(MICROSECOND, `next_attempt_at`, UTC_TIMESTAMP(6)) AS `lag_us`, `payload`, `service_id` FROM `billing_job` FORCE INDEX (`claim`) WHERE `shard_id` = ? AND `status` = 4 AND `next_attempt_at` >= ? AND `next_attempt_at` <= UTC_TIMESTAMP(6) AND `attempt_no` + (`lease_owner` IS NULL) < 6 ORDER BY `next_attempt_at` ASC, `id` ASC LIMIT ?;
+SELECT `id`, `shard_id`, `attempt_no`, `lease_seq`, `next_attempt_at`, `idempotency_key`, TIMESTAMPDIFF(MICROSECOND, `due_at`, UTC_TIMESTAMP(6)) AS `age_us`, TIMESTAMPDIFF(MICROSECOND, `next_attempt_at`, UTC_TIMESTAMP(6)) AS `lag_us`, `payload`, `service_id` FROM `billing_job` FORCE INDEX (`claim`) WHERE `shard_id` = ? AND `status` = 4 AND `next_attempt_at` <= UTC_TIMESTAMP(6) AND `next_attempt_at` >= ? AND `attempt_no` + (`lease_owner` IS NULL) < 6 ORDER BY `next_attempt_at` ASC, `id` ASC LIMIT ?;
 
 -- pick_alone
-SELECT `id`, `shard_id`, `attempt_no`, `lease_seq`, `idempotency_key`, TIMESTAMPDIFF(MICROSECOND, `due_at`, UTC_TIMESTAMP(6)) AS `age_us`, TIMESTAMPDIFF(MICROSECOND, `next_attempt_at`, UTC_TIMESTAMP(6)) AS `lag_us`, `payload`, `service_id` FROM `billing_job` FORCE INDEX (`claim`) WHERE `shard_id` = ? AND `status` = 4 AND `next_attempt_at` >= ? AND `next_attempt_at` <= UTC_TIMESTAMP(6) ORDER BY `next_attempt_at` ASC, `id` ASC LIMIT ?;
+SELECT `id`, `shard_id`, `attempt_no`, `lease_seq`, `next_attempt_at`, `idempotency_key`, TIMESTAMPDIFF(MICROSECOND, `due_at`, UTC_TIMESTAMP(6)) AS `age_us`, TIMESTAMPDIFF(MICROSECOND, `next_attempt_at`, UTC_TIMESTAMP(6)) AS `lag_us`, `payload`, `service_id` FROM `billing_job` FORCE INDEX (`claim`) WHERE `shard_id` = ? AND `status` = 4 AND `next_attempt_at` <= UTC_TIMESTAMP(6) AND `next_attempt_at` >= ? ORDER BY `next_attempt_at` ASC, `id` ASC LIMIT ?;
 
 -- take_fresh
 UPDATE `billing_job` SET `status` = 1, `attempt_no` = `attempt_no` + 1, `lease_seq` = `lease_seq` + 1, `lease_owner` = ?, `lease_until` = TIMESTAMPADD(MICROSECOND, ?, UTC_TIMESTAMP(6)), `updated_at` = UTC_TIMESTAMP(6) WHERE `status` + 0 = 0 AND (`id` = ? AND `lease_seq` = ?);

@@ -13,11 +13,11 @@ use retryjob_core::{
 use crate::{
     SqlDatabase,
     act::{NONE, claim, claim_as, enqueue, enqueue_one, finish, owner, running, succeeded},
-    jobs::{ARCHIVED, DELETED, JOB, LEASE, jobs, random_job},
+    jobs::{ARCHIVED, DELETED, HELD, JOB, LEASE, jobs, random_job},
 };
 
 /// The statements that write, and the moves that each is for.
-const WRITES: [(&str, &[Move]); 11] = [
+const WRITES: [(&str, &[Move]); 13] = [
     ("take_fresh", &[Move::Claim]),
     ("take_retry", &[Move::Claim]),
     ("renew", &[Move::Succeed]),
@@ -29,12 +29,14 @@ const WRITES: [(&str, &[Move]); 11] = [
     ("cancel", &[Move::Cancel]),
     ("requeue", &[Move::Requeue]),
     ("archive_remove", &[]),
+    ("succeed_held", &[Move::Claim]),
+    ("settle_held", &[Move::Claim]),
 ];
 
 /// Whether this statement may write rows of this status.
 fn may_write(stem: &str, status: Status) -> bool {
     match stem {
-        "take_fresh" => status == Status::Pending,
+        "take_fresh" | "succeed_held" | "settle_held" => status == Status::Pending,
         "take_retry" => status == Status::Retry,
         "archive_copy" | "archive_remove" => status == Status::Success,
         _ => {
@@ -107,7 +109,7 @@ async fn moved_by_hand<D: SqlDatabase>(
 /// Every statement that changes a status names the status that it expects.
 pub async fn statements_that_write_leave_rows_in_any_other_status<D: SqlDatabase>(db: D) {
     let mut checked = 0;
-    for schema in [&JOB, &DELETED, &ARCHIVED] {
+    for schema in [&JOB, &DELETED, &ARCHIVED, &HELD] {
         let backend = db.installed(schema).await;
         let catalogue = D::catalogue(&backend);
         for (round, (name, statement)) in (0..).zip(catalogue.statements()) {
@@ -144,7 +146,7 @@ pub async fn statements_that_write_leave_rows_in_any_other_status<D: SqlDatabase
             checked += 1;
         }
     }
-    assert_eq!(checked, 3 * 10 + 2, "statements");
+    assert_eq!(checked, 4 * 10 + 2 + 2, "statements");
 }
 
 /// Whether a row is as it was; instants are, but for the time that passed.

@@ -18,7 +18,7 @@ use super::{
     conjuncts::{Conjunct, conjuncts, without},
     mutant::Guarded,
 };
-use crate::jobs::{ARCHIVED, DELETED, JOB};
+use crate::jobs::{ARCHIVED, DELETED, HELD, HELD_DELETED, JOB};
 
 /// One statement without one of its conjuncts, in lists of every length.
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ impl fmt::Display for Mutation {
 /// When lists of several lengths differ in more than the length.
 pub(super) fn mutations<D: Guarded>() -> Vec<Mutation> {
     let mut all: Vec<Mutation> = Vec::new();
-    for schema in [&JOB, &DELETED, &ARCHIVED] {
+    for schema in [&JOB, &DELETED, &ARCHIVED, &HELD, &HELD_DELETED] {
         let catalogue = D::statements(schema);
         let clock = catalogue.clock.sql().trim_start_matches("SELECT ");
         for (name, statement) in catalogue.statements() {
