@@ -115,6 +115,8 @@ macro_rules! conformance {
                 claim_without_the_shards_lease_gives_nothing,
                 finish_under_a_shards_lease_claims_and_finishes_at_once,
                 finish_under_a_shards_lease_that_is_lost_changes_nothing,
+                finish_under_a_shards_lease_compares_the_rows_fence,
+                claim_of_jobs_in_doubt_looks_at_nothing_before_the_head,
                 success_under_a_shards_lease_moves_or_deletes_the_row,
                 finish_in_under_a_shards_lease_commits_with_the_callers_writes,
                 an_operators_hold_or_cancel_is_honoured_at_finish,
@@ -167,6 +169,8 @@ macro_rules! conformance_sql {
                 statements_that_write_leave_rows_in_any_other_status,
                 statements_that_read_leases_pass_over_all_other_rows,
                 forget_leaves_a_node_that_came_back,
+                a_shard_that_was_taken_meanwhile_is_not_taken,
+                the_leases_that_stand_are_those_that_were_asked_for,
                 history_leaves_rows_that_succeeded_before_there_was_one,
             }
         }

@@ -48,16 +48,20 @@ pub(super) fn clock(maker: Maker<'_>) -> Statement {
 /// index entries of finished jobs that an open snapshot keeps the server from
 /// removing.
 pub(super) fn pick(maker: Maker<'_>, lane: Lane) -> Statement {
-    let mut select = due(maker, lane);
+    let mut select = waiting(maker, lane);
     select.and_where(col(maker.names().next_attempt_at).gte(mark(Slot::HeadAt, 0)));
     match lane {
         Lane::Fresh | Lane::Alone => {}
         Lane::Retry => {
             select.and_where(maker.may_run_in_company());
         }
+        // Which is in the past, and so they are due.
         Lane::Doubt => {
             select.and_where(col(maker.names().next_attempt_at).lte(shards::doubt_until()));
         }
+    }
+    if lane != Lane::Doubt {
+        select.and_where(is_due(maker));
     }
     if maker.dialect.can_skip_locked() {
         select.lock_with_behavior(LockType::Update, LockBehavior::SkipLocked);
@@ -69,8 +73,9 @@ pub(super) fn pick(maker: Maker<'_>, lane: Lane) -> Statement {
 /// seen. None when it does not hold the shard.
 pub(super) fn pick_held(maker: Maker<'_>) -> Statement {
     let names = maker.names();
-    let mut select = due(maker, Lane::Fresh);
+    let mut select = waiting(maker, Lane::Fresh);
     select
+        .and_where(is_due(maker))
         .and_where(maker.dialect.comes_after(
             [col(names.next_attempt_at), col(names.id)],
             [mark(Slot::HeadAt, 0), mark(Slot::MarkId, 0)],
@@ -79,7 +84,11 @@ pub(super) fn pick_held(maker: Maker<'_>) -> Statement {
     picked(maker, select)
 }
 
-fn due(maker: Maker<'_>, lane: Lane) -> SelectStatement {
+fn is_due(maker: Maker<'_>) -> Expr {
+    col(maker.names().next_attempt_at).lte(maker.now())
+}
+
+fn waiting(maker: Maker<'_>, lane: Lane) -> SelectStatement {
     let names = maker.names();
     let mut select = SelectStatement::new();
     select
@@ -99,7 +108,6 @@ fn due(maker: Maker<'_>, lane: Lane) -> SelectStatement {
         .from(maker.table())
         .and_where(col(names.shard_id).eq(mark(Slot::ShardId, 0)))
         .and_where(col(names.status).eq(code(lane.status())))
-        .and_where(col(names.next_attempt_at).lte(maker.now()))
         .order_by(names.next_attempt_at.as_str(), Order::Asc)
         .order_by(names.id.as_str(), Order::Asc)
         .limit(mark_code(Slot::Limit, 0));

@@ -5,8 +5,8 @@ use std::time::Duration;
 use retryjob_core::{
     Backend, ErrorKind, JobSchema, Node, Status,
     op::{
-        claim::ClaimedJob,
-        due::Lane,
+        claim::{Claim, ClaimedJob},
+        due::{Head, Lane},
         enqueue::{Due, NewJob},
         finish::Finish,
         operate::Action,
@@ -19,7 +19,7 @@ use crate::{
     TestDatabase,
     act::{
         EARLIEST, claim_shard, enqueue, enqueue_one, failed, finish, given_back, ids, operate,
-        succeeded,
+        owner, succeeded,
     },
     jobs::{BACKOFF, HELD, HELD_ARCHIVED, HELD_DELETED, LEASE, jobs, random_job},
 };
@@ -102,6 +102,9 @@ pub async fn a_shard_has_one_holder_and_a_fence_that_grows<D: TestDatabase>(db: 
         db.pass(&HELD, LEASE - MARGIN).await;
         assert_eq!(hold(&backend, &a, &[]).await, of_a);
     }
+    // Nor does it take what is free and not asked for.
+    let of_c = hold(&backend, &Node::new("c"), &[5]).await;
+    assert_eq!(of_c.len(), 1);
     // By now the other has lapsed, and is taken with a larger fence.
     let of_a = hold(&backend, &a, &[2]).await;
     assert_eq!(of_a.len(), 3);
@@ -184,6 +187,15 @@ pub async fn claim_without_the_shards_lease_gives_nothing<D: TestDatabase>(db: D
         shard_id: 1,
         ..fence
     };
+    let in_other_shard = NewJob {
+        shard_id: 1,
+        ..random_job()
+    };
+    enqueue_one(&backend, in_other_shard).await;
+    // The other holds the same shard of another job type.
+    let archived = backend.for_schema(&HELD_ARCHIVED);
+    archived.install().await.unwrap();
+    assert_eq!(hold_one(&archived, &other, 0).await, fence);
     assert_eq!(claim(&backend, &other, fence).await, []);
     assert_eq!(claim(&backend, &node, older).await, []);
     assert_eq!(claim(&backend, &node, elsewhere).await, []);
@@ -266,10 +278,30 @@ pub async fn finish_under_a_shards_lease_that_is_lost_changes_nothing<D: TestDat
     }
 }
 
+/// A row that was claimed and given back has the status that was read, and
+/// another fence.
+pub async fn finish_under_a_shards_lease_compares_the_rows_fence<D: TestDatabase>(db: D) {
+    for schema in [&HELD, &HELD_DELETED] {
+        let (backend, node, fence, job) = in_hand(&db, schema).await;
+        let claimed = claim_shard(&backend, Lane::Fresh, 0, 9).await.remove(0);
+        assert!(!finish(&backend, succeeded(&job)).await, "it runs");
+        assert!(finish(&backend, given_back(&claimed, Duration::ZERO)).await);
+        let before = db.rows(schema).await;
+        assert!(!finish(&backend, succeeded(&job)).await);
+        assert!(!finish(&backend, failed(&job, Decision::Dead)).await);
+        assert_eq!(db.rows(schema).await, before);
+        let again = claim(&backend, &node, fence).await.remove(0);
+        assert_eq!(again.lease.lease_seq, job.lease.lease_seq + 1);
+        assert!(finish(&backend, succeeded(&again)).await);
+    }
+}
+
 pub async fn success_under_a_shards_lease_moves_or_deletes_the_row<D: TestDatabase>(db: D) {
     let (backend, _, _, job) = in_hand(&db, &HELD_DELETED).await;
+    let other = enqueue_one(&backend, random_job()).await;
     assert!(finish(&backend, succeeded(&job)).await);
-    assert_eq!(db.rows(&HELD_DELETED).await, []);
+    let left: Vec<_> = db.rows(&HELD_DELETED).await;
+    assert_eq!(left.iter().map(|row| row.id).collect::<Vec<_>>(), [other]);
 
     let (backend, _, _, job) = in_hand(&db, &HELD_ARCHIVED).await;
     assert!(finish(&backend, succeeded(&job)).await);
@@ -302,16 +334,20 @@ pub async fn finish_in_under_a_shards_lease_commits_with_the_callers_writes<D: T
 
 /// The row of a job in hand looks as if it waited, so an operator may move it.
 pub async fn an_operators_hold_or_cancel_is_honoured_at_finish<D: TestDatabase>(db: D) {
-    for (action, status) in [(Action::Hold, Status::Hold), (Action::Cancel, Status::Dead)] {
-        let (backend, node, fence, job) = in_hand(&db, &HELD).await;
+    for (schema, action, status) in [
+        (&HELD, Action::Hold, Status::Hold),
+        (&HELD_DELETED, Action::Hold, Status::Hold),
+        (&HELD, Action::Cancel, Status::Dead),
+    ] {
+        let (backend, node, fence, job) = in_hand(&db, schema).await;
         operate(&backend, action, job.lease.id).await;
-        let before = db.rows(&HELD).await;
+        let before = db.rows(schema).await;
         let retry: fn(&ClaimedJob) -> Finish = |job| failed(job, Decision::Retry(BACKOFF));
         for late in [succeeded, retry] {
             assert!(!finish(&backend, late(&job)).await, "{action:?}");
         }
-        assert_eq!(db.rows(&HELD).await, before);
-        assert_eq!(db.row(&HELD, job.lease.id).await.status, status);
+        assert_eq!(db.rows(schema).await, before);
+        assert_eq!(db.row(schema, job.lease.id).await.status, status);
         release(&backend, &node, &[fence]).await;
     }
 }
@@ -340,6 +376,29 @@ pub async fn jobs_in_doubt_are_claimed_by_their_rows<D: TestDatabase>(db: D) {
     assert!(!finish(&backend, succeeded(&job)).await);
     assert!(finish(&backend, succeeded(&doubtful[0])).await);
     assert_eq!(ids(&claim(&backend, &next, lease.fence).await), [fresh]);
+}
+
+pub async fn claim_of_jobs_in_doubt_looks_at_nothing_before_the_head<D: TestDatabase>(db: D) {
+    let (backend, _, _, first) = in_hand(&db, &HELD).await;
+    db.pass(&HELD, MARGIN).await;
+    let second = enqueue_one(&backend, random_job()).await;
+    db.pass(&HELD, LEASE + MARGIN).await;
+    hold_one(&backend, &Node::new("next"), 0).await;
+    let head = Head {
+        shard_id: 0,
+        next_attempt_at: db.row(&HELD, second).await.next_attempt_at,
+    };
+    let claim = Claim {
+        owner: owner(),
+        lane: Lane::Doubt,
+        heads: vec![head],
+        limit: 9,
+        lease: LEASE,
+    };
+    let claimed = backend.claim(claim).await.unwrap().jobs;
+    assert_eq!(ids(&claimed), [second]);
+    let rest = claim_shard(&backend, Lane::Doubt, 0, 9).await;
+    assert_eq!(ids(&rest), [first.lease.id]);
 }
 
 pub async fn finishes_of_both_kinds_of_lease_are_written_together<D: TestDatabase>(db: D) {

@@ -6,6 +6,7 @@ use retryjob_core::{
     op::{
         due::Lane,
         nodes::{FORGET_AFTER, Heartbeat, NodeName},
+        shards::HoldShards,
     },
     sql::{Bind, Slot, Statement},
 };
@@ -231,4 +232,46 @@ pub async fn forget_leaves_a_node_that_came_back<D: SqlDatabase>(db: D) {
     db.pass(&JOB, FORGET_AFTER * 2).await;
     db.execute(&forget(&node)).await;
     assert_eq!(db.nodes(&JOB).await, []);
+}
+
+/// Between the read of who holds a shard and the take, another may take it.
+pub async fn a_shard_that_was_taken_meanwhile_is_not_taken<D: SqlDatabase>(db: D) {
+    let backend = db.installed(&HELD).await;
+    let [holder, other] = ["holder", "other"].map(Node::new);
+    let hold = |node: &Node| HoldShards {
+        node: node.name().clone(),
+        shard_ids: vec![3],
+        lease: LEASE,
+    };
+    let held = backend.hold_shards(hold(&holder)).await.unwrap();
+    let take = D::catalogue(&backend).held().take.at_least(1).1;
+    let take = with_values(take, |bind| match bind.slot {
+        Slot::JobTable => format!("'{}'", HELD.table),
+        Slot::Node => format!("'{}'", other.name()),
+        Slot::ShardId => "3".into(),
+        Slot::LeaseUs => LEASE.as_micros().to_string(),
+        slot => panic!("{slot:?} is not of a shard"),
+    });
+    db.execute(&take).await;
+    assert_eq!(backend.hold_shards(hold(&holder)).await.unwrap(), held);
+}
+
+pub async fn the_leases_that_stand_are_those_that_were_asked_for<D: SqlDatabase>(db: D) {
+    let backend = db.installed(&HELD).await;
+    let node = Node::new("holder");
+    let hold = HoldShards {
+        node: node.name().clone(),
+        shard_ids: vec![3, 4, 5],
+        lease: LEASE,
+    };
+    let held = backend.hold_shards(hold).await.unwrap().held;
+    let live = D::catalogue(&backend).held().live.at_least(2).1;
+    let live = with_values(live, |bind| match bind.slot {
+        Slot::JobTable => format!("'{}'", HELD.table),
+        Slot::Node => format!("'{}'", node.name()),
+        Slot::ShardId => ["3", "5"][bind.entry.min(1)].into(),
+        Slot::Fence => held[0].fence.fence.to_string(),
+        slot => panic!("{slot:?} is not of a shard"),
+    });
+    assert_eq!(db.ids(&live).await, [3, 5]);
 }
