@@ -22,6 +22,9 @@ pub(crate) mod nodes;
 
 pub(crate) mod doctor;
 
+#[cfg(all(test, feature = "sqlite"))]
+mod tests;
+
 use std::future::Future;
 
 use retryjob_core::{
