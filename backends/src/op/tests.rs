@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use retryjob_core::{
-    Finished as Keeping, IdempotencyKey, Ident, JobSchema, Lease, Node, Value,
+    Finished as Keeping, IdempotencyKey, Ident, JobSchema, Lease, Node,
     op::{
         claim::{Claim, ClaimedJob},
         due::{Head, Lane},
@@ -17,7 +17,7 @@ use retryjob_core::{
         renew::Renew,
     },
     retry::Decision,
-    sql::{Bind, Catalogue, Slot},
+    sql::Catalogue,
     time::DbTime,
 };
 use sqlx::{AssertSqlSafe, Connection as _, SqliteConnection};
@@ -30,12 +30,7 @@ use super::{
     reap::{LookLapsed, TakeBack},
     renew::RenewAll,
 };
-use crate::{
-    fault::Fault,
-    kind::Kind as _,
-    session::{Done, Row, Session},
-    sqlite::InFile,
-};
+use crate::{fault::Fault, kind::Kind as _, session::Session, sqlite::InFile};
 
 const LEASE: Duration = Duration::from_secs(60);
 
@@ -212,59 +207,6 @@ async fn take_answers_what_was_still_as_it_was_picked() {
     assert_eq!(ids(&taken), [3, 1]);
 }
 
-/// Which row a claim takes is decided by its fence, where nothing keeps it as
-/// it was picked.
-#[cfg(feature = "mysql57")]
-#[tokio::test]
-async fn take_compares_the_fence_that_was_picked() {
-    struct Asked(Vec<(Slot, Value)>);
-
-    impl Session for Asked {
-        async fn execute(
-            &mut self,
-            statement: &retryjob_core::sql::Statement,
-            values: Vec<Value>,
-        ) -> Result<Done, Fault> {
-            let slots = statement.binds().iter().map(|bind: &Bind| bind.slot);
-            self.0.extend(slots.zip(values));
-            Ok(Done {
-                matched: 1,
-                last_id: 0,
-            })
-        }
-
-        async fn rows(
-            &mut self,
-            _: &retryjob_core::sql::Statement,
-            _: Vec<Value>,
-        ) -> Result<Vec<Row>, Fault> {
-            Ok(Vec::new())
-        }
-
-        async fn run(&mut self, _: &str) -> Result<(), Fault> {
-            Ok(())
-        }
-
-        fn fault(error: sqlx::Error) -> Fault {
-            Fault::Lost(error)
-        }
-    }
-
-    let mut bench = Bench::with(KEPT, 1).await;
-    let picked = bench.claimed().await;
-    let catalogue = crate::Mysql57::statements(const { &KEPT });
-    let mut asked = Asked(Vec::new());
-    let taken = take(&mut asked, &catalogue, &claim(1), &picked).await;
-    assert_eq!(taken.unwrap(), picked);
-    let fences: Vec<_> = asked
-        .0
-        .into_iter()
-        .filter(|(slot, _)| *slot == Slot::LeaseSeq)
-        .map(|(_, value)| value)
-        .collect();
-    assert_eq!(fences, [Value::U64(5)]);
-}
-
 #[tokio::test]
 async fn claim_without_an_answer_gives_what_it_took_and_nothing_more() {
     let mut bench = Bench::with(KEPT, 2).await;
@@ -434,4 +376,61 @@ async fn reap_leaves_what_moved_since_it_was_read() {
     assert_eq!(reaped(&bench.run(&mut op, false).await), [1, 3]);
     assert_eq!(bench.statuses().await, [(1, 4), (2, 1), (3, 4)]);
     assert_eq!(bench.finish(vec![succeeded(&jobs[1])], false).await, [0; 0]);
+}
+
+/// Which row a claim takes is decided by its fence, where nothing keeps it as
+/// it was picked.
+#[cfg(feature = "mysql57")]
+mod without_skip_locked {
+    use retryjob_core::{
+        Value,
+        sql::{Slot, Statement},
+    };
+
+    use super::*;
+    use crate::session::{Done, Row};
+
+    /// What was bound.
+    struct Asked(Vec<(Slot, Value)>);
+
+    impl Session for Asked {
+        async fn execute(
+            &mut self,
+            statement: &Statement,
+            values: Vec<Value>,
+        ) -> Result<Done, Fault> {
+            let slots = statement.binds().iter().map(|bind| bind.slot);
+            self.0.extend(slots.zip(values));
+            Ok(Done {
+                matched: 1,
+                last_id: 0,
+            })
+        }
+
+        async fn rows(&mut self, _: &Statement, _: Vec<Value>) -> Result<Vec<Row>, Fault> {
+            Ok(Vec::new())
+        }
+
+        async fn run(&mut self, _: &str) -> Result<(), Fault> {
+            Ok(())
+        }
+
+        fn fault(error: sqlx::Error) -> Fault {
+            Fault::Lost(error)
+        }
+    }
+
+    #[tokio::test]
+    async fn take_compares_the_fence_that_was_picked() {
+        let mut bench = Bench::with(KEPT, 1).await;
+        let picked = bench.claimed().await;
+        let catalogue = crate::Mysql57::statements(const { &KEPT });
+        let mut asked = Asked(Vec::new());
+        let taken = take(&mut asked, &catalogue, &claim(1), &picked).await;
+        assert_eq!(taken.unwrap(), picked);
+        let fences = asked.0.into_iter();
+        let fences = fences.filter(|(slot, _)| *slot == Slot::LeaseSeq);
+        let fences: Vec<_> = fences.map(|(_, value)| value).collect();
+        assert_eq!(fences, [Value::U64(5)]);
+    }
 }
