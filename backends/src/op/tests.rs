@@ -230,6 +230,22 @@ async fn claim_without_an_answer_gives_what_it_took_and_nothing_more() {
 }
 
 #[tokio::test]
+async fn claim_of_several_shards_keeps_to_its_limit() {
+    let mut bench = Bench::with(KEPT, 6).await;
+    bench.set("shard_id = id % 2").await;
+    let heads = [0, 1].map(|shard_id| Head {
+        shard_id,
+        next_attempt_at: DbTime::from_us(0),
+    });
+    let claim = Claim {
+        heads: heads.to_vec(),
+        ..claim(4)
+    };
+    let jobs = bench.run(&mut PickAndTake::new(&KEPT, &claim), false).await;
+    assert_eq!(ids(&jobs), [6, 4, 2, 5]);
+}
+
+#[tokio::test]
 async fn renew_names_the_lost_alone() {
     let mut bench = Bench::with(KEPT, 3).await;
     let leases: Vec<Lease> = bench
