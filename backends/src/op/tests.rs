@@ -308,6 +308,9 @@ async fn finish_without_an_answer_is_no_loss_when_it_was_written() {
         let jobs = bench.claimed().await;
         let finishes = || vec![succeeded(&jobs[0]), failed(&jobs[1])];
         assert_eq!(bench.finish(finishes(), false).await, [0; 0]);
+        let left = bench.statuses().await;
+        let is_gone = !left.iter().any(|(id, _)| *id == 1);
+        assert_eq!(is_gone, schema.finished != Keeping::Keep);
         assert_eq!(bench.finish(finishes(), true).await, [0; 0]);
         // A row that is gone was finished by somebody, maybe not by this.
         let again = bench.finish(finishes(), false).await;
