@@ -13,6 +13,8 @@ pub struct Look {
     client: Duration,
     server: Option<Duration>,
     status: HashMap<String, i64>,
+    /// What a look itself adds: it reads some hundred rows.
+    own: HashMap<String, i64>,
 }
 
 /// What went by between two looks.
@@ -25,34 +27,43 @@ pub struct Spent {
 
 impl Look {
     pub async fn take(place: Place) -> Result<Self> {
-        let status = if place == Place::Sqlite {
-            HashMap::new()
-        } else {
-            status(place).await?
+        let first = Self::once(place).await?;
+        let second = Self::once(place).await?;
+        let own = less(second.status.clone(), &first.status);
+        Ok(Self { own, ..second })
+    }
+
+    async fn once(place: Place) -> Result<Self> {
+        let status = match place {
+            Place::Sqlite => HashMap::new(),
+            _ => status(place).await?,
         };
-        let server = database::server_pid(place).and_then(cpu::of);
         Ok(Self {
             client: cpu::own(),
-            server,
+            server: database::server_pid(place).and_then(cpu::of),
             status,
+            own: HashMap::new(),
         })
     }
 
     pub async fn spent(self, place: Place) -> Result<Spent> {
         let client = cpu::own().saturating_sub(self.client);
-        let mut now = Self::take(place).await?;
-        for (name, value) in &mut now.status {
-            *value -= self.status.get(name).copied().unwrap_or_default();
-        }
+        let now = Self::once(place).await?;
+        let server = now.server.zip(self.server);
         Ok(Spent {
             client,
-            server: now
-                .server
-                .zip(self.server)
-                .map(|(now, then)| now.saturating_sub(then)),
-            status: (place != Place::Sqlite).then_some(now.status),
+            server: server.map(|(now, then)| now.saturating_sub(then)),
+            status: (place != Place::Sqlite)
+                .then(|| less(less(now.status, &self.status), &self.own)),
         })
     }
+}
+
+fn less(mut now: HashMap<String, i64>, then: &HashMap<String, i64>) -> HashMap<String, i64> {
+    for (name, value) in &mut now {
+        *value -= then.get(name).copied().unwrap_or_default();
+    }
+    now
 }
 
 impl Spent {

@@ -39,7 +39,11 @@ use std::process::ExitCode;
 use anyhow::{Context as _, Result};
 use clap::Parser as _;
 
-use crate::{entry::Entry, machine::Machine, options::Options};
+use crate::{
+    entry::Entry,
+    machine::Machine,
+    options::{Options, Size},
+};
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -72,7 +76,11 @@ async fn run(options: Options) -> Result<bool> {
     let mut machine = Machine::look(&entries, size).await?;
     let (results, rounds) = plan::run(&entries, &options.measure, &sizes).await;
     machine.ended(rounds);
-    let targets = targets::judge(&results, &entries, &sizes);
+    let targets = match options.size {
+        // A handful of jobs says nothing about speed.
+        Size::Smoke => Vec::new(),
+        Size::Quick | Size::Full => targets::judge(&results, &entries, &sizes),
+    };
 
     let markdown = table::markdown(&machine, &results, &targets);
     let json = table::json(&machine, &results, &targets);

@@ -104,6 +104,9 @@ fn cell(unit: Option<Unit>, series: &Series, floor: Option<f64>) -> String {
 }
 
 fn target_table(text: &mut String, targets: &[Target]) {
+    if targets.is_empty() {
+        return;
+    }
     text.push_str("\n## Must reach\n\n| | contestant | target | reached | |\n| --- | --- | --- | ---: | --- |\n");
     for target in targets {
         let reached = target
