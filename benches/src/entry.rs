@@ -11,6 +11,7 @@ use crate::options::Measure;
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ValueEnum, Serialize, Deserialize,
 )]
+#[serde(rename_all = "kebab-case")]
 pub enum Place {
     Mysql9,
     Mysql57,
@@ -45,6 +46,7 @@ impl Place {
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ValueEnum, Serialize, Deserialize,
 )]
+#[serde(rename_all = "kebab-case")]
 pub enum Who {
     /// Hand-written SQL, a lease on each row: the floor of row leases
     RowFloor,

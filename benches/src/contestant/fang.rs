@@ -104,7 +104,7 @@ impl Contestant for Fang {
             .enable_all()
             .build()?;
         let queue = runtime.spawn(open(self.url.clone(), workers)).await??;
-        let mut pool = AsyncWorkerPool::builder()
+        let mut pool: AsyncWorkerPool<AsyncQueue> = AsyncWorkerPool::builder()
             .number_of_workers(workers)
             .queue(queue)
             .sleep_params(SleepParams::default())
