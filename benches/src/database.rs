@@ -1,9 +1,12 @@
 //! A fresh database for every measurement, and statements past the contestants.
 
-use std::{env, path::PathBuf};
+use std::{
+    env,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context as _, Result};
-use sqlx::{AssertSqlSafe, Connection as _, MySqlConnection, SqliteConnection};
+use sqlx::{AssertSqlSafe, Connection as _, MySqlConnection, Row as _, SqliteConnection};
 use tempfile::TempDir;
 
 use crate::{
@@ -13,6 +16,9 @@ use crate::{
 
 /// The number of the first row that only stands beside.
 pub const FILL_FROM: u64 = 1 << 40;
+
+/// Of a database's name; the process and a number follow.
+const PREFIX: &str = "retryjob_bench_";
 
 /// Rows of one statement that fills a table.
 const FILL_ROWS: u64 = 100_000;
@@ -30,7 +36,7 @@ impl Fresh {
     pub async fn create(place: Place) -> Result<Self> {
         static NEXT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
         let number = NEXT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let name = format!("retryjob_bench_{}_{number}", std::process::id());
+        let name = format!("{PREFIX}{}_{number}", std::process::id());
         if place == Place::Sqlite {
             let folder = TempDir::new()?;
             let url = format!("sqlite://{}/jobs.sqlite", folder.path().display());
@@ -65,6 +71,27 @@ impl Fresh {
         )
         .await
     }
+}
+
+/// Drops what runs left behind that were ended midway.
+pub async fn drop_leftovers(place: Place) -> Result<()> {
+    if place == Place::Sqlite {
+        return Ok(());
+    }
+    let server = server_url(place)?;
+    let mut connection = MySqlConnection::connect(&server).await?;
+    let sql = format!("SHOW DATABASES LIKE '{}%'", PREFIX.replace('_', "\\_"));
+    let rows = sqlx::raw_sql(AssertSqlSafe(sql))
+        .fetch_all(&mut connection)
+        .await?;
+    for row in rows {
+        let name: String = row.try_get_unchecked(0)?;
+        let pid = name[PREFIX.len()..].split('_').next().unwrap_or_default();
+        if !Path::new("/proc").join(pid).exists() {
+            execute(&server, &format!("DROP DATABASE {name}")).await?;
+        }
+    }
+    Ok(connection.close().await?)
 }
 
 /// The server's URL, as `tests/servers env` exports it; no database in it.
@@ -182,8 +209,8 @@ impl Value {
     }
 }
 
-/// A row of a table that is to be filled.
-pub struct Row {
+/// A row that stands beside, and its table.
+pub struct Beside {
     pub table: String,
     pub columns: Vec<(&'static str, Value)>,
 }
@@ -193,7 +220,7 @@ pub async fn fill(
     url: &str,
     place: Place,
     fill: Fill,
-    row: &(dyn Fn(&'static str, Value) -> Row + Sync),
+    row: &(dyn Fn(&'static str, Value) -> Beside + Sync),
 ) -> Result<()> {
     let future = row("0", Value::Later);
     let finished = row("2", Value::Earlier);
@@ -212,7 +239,7 @@ pub async fn fill(
     Ok(())
 }
 
-fn fill_sql(place: Place, row: &Row, from: u64, rows: u64) -> String {
+fn fill_sql(place: Place, row: &Beside, from: u64, rows: u64) -> String {
     let names: Vec<_> = row.columns.iter().map(|(name, _)| *name).collect();
     let values: Vec<_> = row
         .columns

@@ -40,7 +40,7 @@ use anyhow::{Context as _, Result};
 use clap::Parser as _;
 
 use crate::{
-    entry::Entry,
+    entry::{Entry, Place},
     machine::Machine,
     options::{Options, Size},
 };
@@ -71,6 +71,12 @@ async fn run(options: Options) -> Result<bool> {
     let mut entries = Entry::all();
     entries.retain(|entry| options.on.is_empty() || options.on.contains(&entry.place));
     entries.retain(|entry| options.who.is_empty() || options.who.contains(&entry.who));
+
+    for place in Place::ALL {
+        if entries.iter().any(|entry| entry.place == place) {
+            database::drop_leftovers(place).await?;
+        }
+    }
 
     let size = format!("{:?}", options.size).to_lowercase();
     let mut machine = Machine::look(&entries, size).await?;

@@ -113,3 +113,28 @@ pub fn exactly_once(times: &[u8]) -> Result<()> {
 pub fn now_us() -> i64 {
     chrono::Utc::now().timestamp_micros()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_that_ran_twice_or_not_at_all_is_an_error() {
+        let ran = Ran::new(100, 3);
+        for number in [100, 101, 102] {
+            ran.run(number);
+        }
+        assert!(exactly_once(&ran.times()).is_ok());
+        ran.run(101);
+        let error = exactly_once(&ran.times()).unwrap_err().to_string();
+        assert_eq!(error, "of 3 jobs 0 did not run and 1 ran again");
+        assert!(exactly_once(&Ran::new(0, 1).times()).is_err());
+    }
+
+    #[test]
+    fn a_row_that_only_stands_beside_is_no_job() {
+        let ran = Ran::new(0, 1);
+        ran.run(crate::database::FILL_FROM);
+        assert_eq!(ran.times(), [0]);
+    }
+}

@@ -154,3 +154,56 @@ pub fn round(value: f64) -> f64 {
     let scale = 10_f64.powf(digits);
     (value * scale).round() / scale
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        measure::{Figure, Unit},
+        options::Size,
+    };
+
+    const OURS: Entry = Entry {
+        place: Place::Mysql9,
+        who: Who::Ours,
+    };
+    const FLOOR: Entry = Entry {
+        place: Place::Mysql9,
+        who: Who::RowFloor,
+    };
+
+    /// The verdict on the drain when the library and the floor did so many a second.
+    fn drained(ours: f64, floor: anyhow::Result<f64>) -> Verdict {
+        let figures = |value| vec![Figure::new(drain::name(16), Unit::JobsPerSecond, value)];
+        let mut results = Results::default();
+        results.note(&drain::name(16), OURS, Ok(figures(ours)));
+        results.note(&drain::name(16), FLOOR, floor.map(figures));
+        judge(&results, &[OURS, FLOOR], &Size::Quick.sizes())[0].verdict
+    }
+
+    #[test]
+    fn a_target_is_reached_missed_or_not_measured() {
+        assert_eq!(drained(850.0, Ok(1000.0)), Verdict::Ok);
+        assert_eq!(drained(849.0, Ok(1000.0)), Verdict::Missed);
+        let void = Err(anyhow::anyhow!("ran twice"));
+        assert_eq!(drained(850.0, void), Verdict::NotMeasured);
+    }
+
+    #[test]
+    fn one_void_round_voids_the_figure() {
+        let mut results = Results::default();
+        let figure = Figure::new("drain", Unit::JobsPerSecond, 1.0);
+        results.note("drain", OURS, Ok(vec![figure]));
+        assert_eq!(results.median(OURS, "drain"), Some(1.0));
+        results.note("drain", OURS, Err(anyhow::anyhow!("ran twice")));
+        assert_eq!(results.median(OURS, "drain"), None);
+    }
+
+    #[test]
+    fn three_digits_count() {
+        assert_eq!(
+            [round(12345.6), round(1.2345), round(0.012345), round(0.0)],
+            [12346.0, 1.23, 0.0123, 0.0]
+        );
+    }
+}

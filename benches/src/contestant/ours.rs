@@ -10,7 +10,7 @@ use retryjob::{
 
 use super::{Contestant, Fill, Job, MEMO, Work};
 use crate::{
-    database::{self, Row},
+    database::{self, Beside},
     entry::{Entry, Place, Who},
 };
 
@@ -126,7 +126,7 @@ impl<J: BenchJob, B: Backend> Contestant for Ours<J, B> {
     }
 
     async fn fill(&self, fill: Fill) -> Result<()> {
-        let row = |status, at| Row {
+        let row = |status, at| Beside {
             table: J::schema().table.as_str().to_owned(),
             columns: vec![
                 ("shard_id", database::Value::Shard),

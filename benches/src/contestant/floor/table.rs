@@ -9,7 +9,7 @@ use sqlx::{
 
 use crate::{
     contestant::{Job, MEMO, SHARDS},
-    database::{self, Row, Value, execute},
+    database::{self, Beside, Value, execute},
 };
 
 /// The same claim index as the library's. Row leases also need to find what
@@ -117,8 +117,8 @@ pub(in crate::contestant) async fn unfinished(url: &str) -> Result<u64> {
 }
 
 /// A row that only stands beside, here and on SQLite.
-pub(in crate::contestant) fn beside(status: &'static str, at: Value) -> Row {
-    Row {
+pub(in crate::contestant) fn beside(status: &'static str, at: Value) -> Beside {
+    Beside {
         table: "floor_job".to_owned(),
         columns: vec![
             ("shard_id", Value::Shard),
