@@ -134,7 +134,7 @@ const QUICK: [&str; 3] = [
 /// With `max_prepared_stmt_count` used up each statement is prepared and closed
 /// again, and the driver leaves TCP_NODELAY off: what follows a close waits for
 /// a delayed ACK of 40 ms.
-const WORK: [(&str, &str); 2] = [("RUST_TEST_THREADS", "16"), ("RETRYJOB_MODEL_CASES", "4")];
+const WORK: [(&str, &str); 2] = [("RUST_TEST_THREADS", "8"), ("RETRYJOB_MODEL_CASES", "4")];
 
 /// Runs the suite of this binary on a server with each of the settings: in
 /// groups, or each alone at night.

@@ -8,15 +8,17 @@ use retryjob_tests::{
     simulation::{Run, run, seen::Seen},
 };
 
-/// Seeds that once found something; so far what was broken on purpose: finishes
+/// Seeds that once found something: what was broken on purpose, finishes
 /// without the fence (two), late ones, renewals of lapsed leases, commits that
-/// did not look at the lease again.
-const REGRESSIONS: [u64; 5] = [
+/// did not look at the lease again; and a process that its handler ends while its
+/// worker stops, for which the run itself waited for ever.
+const REGRESSIONS: [u64; 6] = [
     1_343_812_295_047_772_944,
     15_681_665_074_771_584_685,
     3_542_253_604_769_444_694,
     4_642_361_336_106_037_542,
     611_569_728_606_024_717,
+    689_917_420_261_299_673,
 ];
 
 /// How many seeds one call takes: 12 s of one core, and five minutes at night.

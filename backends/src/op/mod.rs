@@ -24,6 +24,9 @@ pub(crate) mod shards;
 
 pub(crate) mod doctor;
 
+#[cfg(all(test, feature = "sqlite"))]
+mod tests;
+
 use std::future::Future;
 
 use retryjob_core::{

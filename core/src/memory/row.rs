@@ -162,3 +162,185 @@ impl JobRow {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{op::finish::Ending, retry::Decision};
+
+    const NOW: DbTime = DbTime::from_us(1_000_000);
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn new(due: Due) -> NewJob {
+        NewJob {
+            idempotency_key: IdempotencyKey::from_bytes([7; 32]),
+            shard_id: 3,
+            shard_key: None,
+            payload: Some("{}".into()),
+            columns: Vec::new(),
+            due,
+            spread: SECOND,
+        }
+    }
+
+    fn lease() -> Lease {
+        Lease {
+            id: 9,
+            owner: LeaseOwner::from_row("node:1"),
+            lease_seq: 4,
+        }
+    }
+
+    /// Running its second attempt, until a second from now.
+    fn running() -> JobRow {
+        JobRow {
+            status: Status::Running,
+            attempt_no: 2,
+            lease_owner: Some(lease().owner),
+            lease_seq: lease().lease_seq,
+            lease_until: Some(NOW.plus(SECOND)),
+            last_error: Some("before".into()),
+            ..JobRow::new(9, new(Due::Now), NOW)
+        }
+    }
+
+    fn finish(ending: Ending) -> Finish {
+        Finish {
+            lease: lease(),
+            attempt_no: 2,
+            ending,
+        }
+    }
+
+    fn failed(decision: Decision) -> Finish {
+        let error = "now".into();
+        finish(Ending::Failed { decision, error })
+    }
+
+    #[test]
+    fn a_new_row_waits_from_its_due_time_on() {
+        let later = NOW.plus(SECOND * 60);
+        for (due, due_at) in [
+            (Due::Now, NOW),
+            (Due::In(SECOND * 60), later),
+            (Due::At(later), later),
+        ] {
+            let row = JobRow::new(9, new(due), NOW);
+            assert_eq!((row.status, row.attempt_no), (Status::Pending, 0));
+            assert_eq!(row.due_at, due_at);
+            assert_eq!(row.next_attempt_at, due_at.plus(SECOND));
+            assert_eq!((row.created_at, row.updated_at), (NOW, NOW));
+        }
+    }
+
+    #[test]
+    fn a_row_moves_by_all_of_the_steps_or_by_none() {
+        let mut row = running();
+        assert!(row.step(&[Move::Fail, Move::Release]).is_err());
+        assert_eq!(row.status, Status::Running);
+        row.step(&[Move::Fail, Move::Retry]).unwrap();
+        assert_eq!(row.status, Status::Retry);
+        assert!(row.waits_in(Lane::Retry) && row.waits_in(Lane::Alone));
+        assert!(!row.waits_in(Lane::Fresh));
+        assert!(JobRow::new(1, new(Due::Now), NOW).waits_in(Lane::Fresh));
+    }
+
+    #[test]
+    fn a_row_is_leased_by_its_id_owner_and_fence_while_it_runs() {
+        assert!(running().is_leased(&lease()));
+        let (mut id, mut owner, mut fence) = (lease(), lease(), lease());
+        id.id += 1;
+        owner.owner = LeaseOwner::from_row("node:2");
+        fence.lease_seq += 1;
+        for other in [id, owner, fence] {
+            assert!(!running().is_leased(&other), "{other:?}");
+        }
+        let mut row = running();
+        row.status = Status::Hold;
+        assert!(!row.is_leased(&lease()));
+    }
+
+    #[test]
+    fn a_lease_stands_up_to_its_last_microsecond() {
+        let row = running();
+        let last = NOW.plus(SECOND);
+        assert!(row.is_live(last) && !row.has_lapsed(last));
+        let after = last.plus(Duration::from_micros(1));
+        assert!(!row.is_live(after) && row.has_lapsed(after));
+        let held = JobRow {
+            status: Status::Hold,
+            ..row.clone()
+        };
+        assert!(!held.has_lapsed(after));
+        let none = JobRow {
+            lease_until: None,
+            ..row
+        };
+        assert!(!none.is_live(NOW) && !none.has_lapsed(after));
+    }
+
+    #[test]
+    fn last_attempt_after_a_crash_may_not_run_in_company() {
+        let row = |attempt_no, lease_owner: Option<LeaseOwner>| JobRow {
+            attempt_no,
+            lease_owner,
+            ..running()
+        };
+        let owner = Some(lease().owner);
+        assert!(row(1, None).may_run_in_company(3));
+        assert!(!row(2, None).may_run_in_company(3));
+        assert!(row(2, owner.clone()).may_run_in_company(3));
+        assert!(!row(3, owner).may_run_in_company(3));
+        assert!(!row(u16::MAX, None).may_run_in_company(u16::MAX));
+    }
+
+    #[test]
+    fn success_leaves_the_row_as_it_was_but_for_its_lease() {
+        let mut row = running();
+        let later = NOW.plus(SECOND * 9);
+        let finish = finish(Ending::Success);
+        row.settle(&finish, later).unwrap();
+        let expected = JobRow {
+            status: Status::Success,
+            lease_until: None,
+            updated_at: later,
+            ..running()
+        };
+        assert_eq!(row, expected);
+        assert!(row.is_left_by(&finish));
+        assert!(row.settle(&finish, later).is_err());
+    }
+
+    #[test]
+    fn failure_says_when_it_is_tried_again_and_why() {
+        let mut row = running();
+        let finish = failed(Decision::Retry(SECOND));
+        row.settle(&finish, NOW).unwrap();
+        assert_eq!((row.status, row.attempt_no), (Status::Retry, 2));
+        assert_eq!(row.next_attempt_at, NOW.plus(SECOND));
+        assert_eq!(row.last_error.as_deref(), Some("now"));
+        assert!(row.is_left_by(&finish));
+        assert!(!row.is_left_by(&failed(Decision::Dead)));
+        let earlier = Finish {
+            attempt_no: 1,
+            ..finish.clone()
+        };
+        assert!(!row.is_left_by(&earlier));
+        let mut of_other = finish;
+        of_other.lease.owner = LeaseOwner::from_row("node:2");
+        assert!(!row.is_left_by(&of_other));
+    }
+
+    #[test]
+    fn giving_back_keeps_the_last_error_and_the_attempt() {
+        let mut row = running();
+        let delay = SECOND * 5;
+        row.settle(&finish(Ending::GiveBack { delay }), NOW)
+            .unwrap();
+        assert_eq!((row.status, row.attempt_no), (Status::Retry, 1));
+        assert_eq!(row.next_attempt_at, NOW.plus(delay));
+        assert_eq!(row.last_error.as_deref(), Some("before"));
+    }
+}

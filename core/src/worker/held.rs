@@ -142,3 +142,89 @@ impl Held {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::op::claim::LeaseOwner;
+
+    const HOUR: Duration = Duration::from_secs(3600);
+    const MINUTE: Duration = Duration::from_secs(60);
+
+    fn lease(id: u64, lease_seq: u64) -> Lease {
+        Lease {
+            id,
+            owner: LeaseOwner::from_row("node:1"),
+            lease_seq,
+        }
+    }
+
+    fn in_minutes(minutes: u32) -> Instant {
+        Instant::now() + MINUTE * minutes
+    }
+
+    #[test]
+    fn a_lease_is_in_hand_until_it_is_dropped() {
+        let held = Held::default();
+        assert!(held.is_empty());
+        let ends = in_minutes(1);
+        held.hold(lease(7, 3), ends);
+        assert!(!held.is_empty());
+        assert_eq!(held.ends(&lease(7, 3)), Some(ends));
+        // Neither another claim of the job nor another job is this lease.
+        assert_eq!(held.ends(&lease(7, 4)), None);
+        assert_eq!(held.ends(&lease(8, 3)), None);
+        held.drop_lease(&lease(7, 3));
+        assert!(held.is_empty());
+    }
+
+    #[test]
+    fn a_newer_lease_of_a_job_ends_the_older_one_and_outlives_its_drop() {
+        let held = Held::default();
+        let older = held.hold(lease(7, 3), in_minutes(1));
+        let other = held.hold(lease(8, 1), in_minutes(1));
+        let newer = held.hold(lease(7, 4), in_minutes(1));
+        assert!(older.is_cancelled());
+        assert!(!other.is_cancelled() && !newer.is_cancelled());
+        held.drop_lease(&lease(7, 3));
+        assert!(held.ends(&lease(7, 4)).is_some());
+    }
+
+    #[test]
+    fn leases_are_renewed_from_half_of_their_time_on_while_they_are_worth_it() {
+        let held = Held::default();
+        held.hold(lease(1, 1), in_minutes(29));
+        held.hold(lease(2, 1), in_minutes(31));
+        let lost = held.hold(lease(3, 1), in_minutes(1));
+        lost.cancel();
+        assert_eq!(held.to_renew(HOUR), [lease(1, 1)]);
+        assert_eq!(held.to_renew(HOUR / 2), Vec::new());
+    }
+
+    #[test]
+    fn a_renewal_moves_the_end_of_what_stands_and_stops_what_is_lost() {
+        let held = Held::default();
+        let first = in_minutes(1);
+        let tokens = [1, 2, 3, 4].map(|id| held.hold(lease(id, 1), first));
+        let later = in_minutes(60);
+        // The third was claimed anew since it was asked for, the fifth is gone.
+        let asked = [lease(1, 1), lease(2, 1), lease(3, 0), lease(5, 1)];
+        held.renewed(&asked, &[2, 3, 5], later);
+        assert_eq!(held.ends(&lease(1, 1)), Some(later));
+        for id in [2, 3, 4] {
+            assert_eq!(held.ends(&lease(id, 1)), Some(first), "{id}");
+        }
+        let lost = tokens.map(|token| token.is_cancelled());
+        assert_eq!(lost, [false, true, false, false]);
+    }
+
+    #[test]
+    fn handlers_are_stopped_a_tenth_before_their_lease_ends() {
+        let held = Held::default();
+        let ending = held.hold(lease(1, 1), in_minutes(5));
+        let standing = held.hold(lease(2, 1), in_minutes(7));
+        held.revoke_ending(HOUR);
+        assert!(ending.is_cancelled());
+        assert!(!standing.is_cancelled());
+    }
+}

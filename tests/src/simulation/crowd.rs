@@ -20,7 +20,8 @@ use crate::{
     sometimes,
 };
 
-/// How long the last worker may take, once nothing goes wrong any more.
+/// How long everyone may take, and then the last worker, once nothing goes wrong
+/// any more.
 const DRAIN_MAX: Duration = Duration::from_secs(600);
 
 /// Everyone.
@@ -52,9 +53,14 @@ impl Crowd {
         }
         all.spawn(self.clone().operate());
         all.spawn(self.clone().set_clock());
-        while let Some(ended) = all.join_next().await {
-            always!(self.world, ended.is_ok(), "ended by {:?}", ended.err());
-        }
+        let everyone = async {
+            while let Some(ended) = all.join_next().await {
+                always!(self.world, ended.is_ok(), "ended by {:?}", ended.err());
+            }
+        };
+        let ended = tokio::time::timeout(DRAIN_MAX, everyone).await;
+        always!(self.world, ended.is_ok(), "somebody never comes to an end");
+        all.shutdown().await;
         self.world.calm();
         self.drain().await
     }
@@ -109,23 +115,31 @@ impl Crowd {
         let mut running = tokio::spawn(worker.run_until(async {
             let _ = stopped.await;
         }));
-        let has_aborted = tokio::select! {
+        let mut has_aborted = tokio::select! {
             biased;
             () = node.aborted() => true,
             () = self.live(&node) => false,
         };
-        if has_aborted || chance.percent(60) {
+        let is_stopped = !has_aborted && !chance.percent(60);
+        if is_stopped {
+            let _ = stop.send(());
+            tokio::select! {
+                biased;
+                // A handler may end the process while the worker waits for it.
+                () = node.aborted() => has_aborted = true,
+                ended = &mut running => {
+                    let is_fine = matches!(&ended, Ok(Ok(_)));
+                    always!(world, is_fine, "{name} ended with {ended:?}");
+                }
+            }
+        }
+        if has_aborted || !is_stopped {
             world.fault("crash");
             let has_jobs = !world.in_hand(&node).is_empty();
             sometimes!(world, has_jobs, "a crash took jobs in hand along");
             node.crash();
             running.abort();
             let _ = running.await;
-        } else {
-            let _ = stop.send(());
-            let ended = (&mut running).await;
-            let is_fine = matches!(&ended, Ok(Ok(_)));
-            always!(world, is_fine, "{name} ended with {ended:?}");
         }
         while let Ok(event) = told.try_recv() {
             if let Told::LeaseLost { id, attempt_no } = event {
