@@ -8,7 +8,7 @@ use retryjob_core::{
         claim::{Claim, Claimed},
         counts::Counts,
         doctor::Report,
-        due::{DueHeads, Lane},
+        due::LaneHeads,
         enqueue::{Enqueued, NewJob},
         finish::{Finish, Finished},
         nodes::{Heartbeat, Leave, Members},
@@ -166,8 +166,19 @@ impl<K: Kind> Store<K> {
         ))
     }
 
-    pub(crate) async fn due_heads(&self, lane: Lane) -> Result<DueHeads> {
-        self.run(Heads(lane)).await
+    pub(crate) async fn warm_up(&self, connections: usize) {
+        let mut opening = tokio::task::JoinSet::new();
+        for _ in 0..connections {
+            let pool = self.pool.clone();
+            opening.spawn(async move { pool.acquire().await });
+        }
+        // All are held until the last one is open: else one could be opened and
+        // given out again instead of several.
+        drop(opening.join_all().await);
+    }
+
+    pub(crate) async fn due_heads(&self) -> Result<LaneHeads> {
+        self.run(Heads).await
     }
 
     pub(crate) async fn claim(&self, claim: Claim) -> Result<Claimed> {

@@ -128,7 +128,7 @@ macro_rules! implement {
                     claim::{Claim, Claimed},
                     counts::Counts,
                     doctor::Report,
-                    due::{DueHeads, Lane},
+                    due::LaneHeads,
                     enqueue::{Enqueued, NewJob},
                     finish::{Finish, Finished},
                     nodes::{Heartbeat, Leave, Members},
@@ -188,9 +188,12 @@ macro_rules! implement {
                     let span = operation!("finish_in", self.0.schema);
                     self.0.finish_in(connection, finish).instrument(span).await
                 }
-                async fn due_heads(&self, lane: Lane) -> Result<DueHeads> {
+                async fn warm_up(&self, connections: usize) {
+                    self.0.warm_up(connections).await;
+                }
+                async fn due_heads(&self) -> Result<LaneHeads> {
                     let span = operation!("due_heads", self.0.schema);
-                    self.0.due_heads(lane).instrument(span).await
+                    self.0.due_heads().instrument(span).await
                 }
                 async fn claim(&self, claim: Claim) -> Result<Claimed> {
                     let span = operation!("claim", self.0.schema);

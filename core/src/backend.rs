@@ -8,7 +8,7 @@ use crate::{
         claim::{Claim, Claimed},
         counts::Counts,
         doctor::Report,
-        due::{DueHeads, Lane},
+        due::LaneHeads,
         enqueue::{Enqueued, NewJob},
         finish::{Finish, Finished},
         nodes::{Heartbeat, Leave, Members},
@@ -106,10 +106,18 @@ pub trait Backend: Clone + Send + Sync + 'static {
         finish: Finish,
     ) -> impl Future<Output = Result<()>> + Send;
 
-    /// The shards with waiting jobs, earliest first.
+    /// Opens connections ahead, so that a worker's first statements don't wait
+    /// for them. What can't be opened is opened when it is needed.
+    fn warm_up(&self, connections: usize) -> impl Future<Output = ()> + Send {
+        let _ = connections;
+        async {}
+    }
+
+    /// The shards with waiting jobs in each lane, earliest first.
     ///
-    /// Held by `due_heads_name_the_earliest_job_of_every_shard`.
-    fn due_heads(&self, lane: Lane) -> impl Future<Output = Result<DueHeads>> + Send;
+    /// Held by `due_heads_name_the_earliest_job_of_every_shard` and
+    /// `due_heads_keep_lanes_apart`.
+    fn due_heads(&self) -> impl Future<Output = Result<LaneHeads>> + Send;
 
     /// Leases due jobs. Each has one attempt more, a larger `lease_seq` and
     /// this owner; no job is leased twice at once; none runs before it is due.

@@ -202,7 +202,7 @@ impl JobSchema {
             timeout: None,
             retry: RetryPolicy::DEFAULT,
             lanes: Lanes::DEFAULT,
-            batch: 100,
+            batch: 500,
             spread: None,
             finished: Finished::Keep,
             lease_by: LeaseBy::Row,

@@ -119,7 +119,10 @@ impl Dialect for MysqlDialect {
 
     fn write(&self, query: &Query) -> (String, Values) {
         match query {
-            Query::Select(select) => select.build(MysqlQueryBuilder),
+            Query::Select(select) => {
+                let (sql, values) = select.build(MysqlQueryBuilder);
+                (in_share_mode(sql), values)
+            }
             Query::Insert(insert) => insert.build(MysqlQueryBuilder),
             Query::Update(update) => update.build(MysqlQueryBuilder),
             Query::Delete(delete) => delete.build(MysqlQueryBuilder),
@@ -139,5 +142,13 @@ impl Dialect for MysqlDialect {
 
     fn write_index(&self, index: &IndexCreateStatement) -> String {
         index.build(MysqlQueryBuilder)
+    }
+}
+
+/// Words that MySQL 5.7 and MariaDB know as well.
+fn in_share_mode(sql: String) -> String {
+    match sql.strip_suffix(" FOR SHARE") {
+        Some(unlocked) => format!("{unlocked} LOCK IN SHARE MODE"),
+        None => sql,
     }
 }

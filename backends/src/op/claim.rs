@@ -10,7 +10,7 @@ use retryjob_core::{
     time::span_us,
 };
 
-use super::{entry, read, read_list, unbound, write_list};
+use super::{entry, groups, lease_value, read, read_list, unbound, write_list};
 use crate::{
     fault::Fault,
     session::{Fields, Row, Session},
@@ -85,8 +85,7 @@ pub(crate) fn span(us: i64) -> Duration {
     Duration::from_micros(u64::try_from(us).unwrap_or(0))
 }
 
-/// Leases picked jobs, in the order of their ids, and answers those that were
-/// won.
+/// Leases picked jobs, and answers those that were won.
 ///
 /// A job is won when its row is as it was picked: `lease_seq` grows with every
 /// claim, so one that was claimed and given back meanwhile is not taken for
@@ -97,21 +96,20 @@ pub(crate) async fn take<S: Session>(
     claim: &Claim,
     picked: &[ClaimedJob],
 ) -> Result<Picked, Fault> {
-    let mut sorted: Vec<&Lease> = picked.iter().map(|job| &job.lease).collect();
-    sorted.sort_unstable_by_key(|lease| lease.id);
     let statements = catalogue.take.of(claim.lane);
     let mut are_all_won = true;
-    for leases in sorted.chunks(statements.len_max()) {
-        let value = |bind: Bind| match bind.slot {
-            Slot::LeaseUs => Value::I64(span_us(claim.lease)),
-            Slot::Owner => Value::Text(claim.owner.as_str().to_owned()),
-            // The lease counts one more than the row that was picked.
-            Slot::LeaseSeq => Value::U64(entry(leases, bind.entry).lease_seq - 1),
-            Slot::Id => Value::U64(entry(leases, bind.entry).id),
-            slot => unbound(slot),
-        };
-        let done = write_list(session, statements, leases.len(), value).await?;
-        are_all_won &= done.matched == leases.len() as u64;
+    let jobs: Vec<_> = picked.iter().collect();
+    for group in groups(statements, &jobs) {
+        for jobs in group.chunks(statements.len_max()) {
+            let value = |bind: Bind| match bind.slot {
+                Slot::LeaseUs => Value::I64(span_us(claim.lease)),
+                // The lease counts one more than the row that was picked.
+                Slot::LeaseSeq => Value::U64(jobs[0].lease.lease_seq - 1),
+                slot => lease_value(&entry(jobs, bind.entry).lease, slot),
+            };
+            let done = write_list(session, statements, jobs.len(), value).await?;
+            are_all_won &= done.matched == jobs.len() as u64;
+        }
     }
     if are_all_won {
         return Ok(picked.to_vec());

@@ -12,7 +12,9 @@ use retryjob_core::{
     time::span_us,
 };
 
-use super::{Operation, entry, lease_value, read_list, shards::live, status, unbound, write_list};
+use super::{
+    Operation, entry, groups, lease_value, read_list, shards::live, status, unbound, write_list,
+};
 use crate::{
     fault::Fault,
     session::{Fields, Session},
@@ -78,6 +80,7 @@ impl Operation for FinishAll<'_> {
             };
             writing.round(round).await?;
         }
+        lost.sort_unstable();
         Ok(Finished { lost })
     }
 }
@@ -96,7 +99,7 @@ struct Writing<'a, S> {
 impl<S: Session> Writing<'_, S> {
     async fn round(&mut self, round: &Round) -> Result<(), Fault> {
         let by_shard = self.proven(&round.by_shard).await?;
-        for finishes in [by_shard, round.by_row.clone()] {
+        for finishes in [by_shard, round.by_row.iter().collect()] {
             let (successes, others): (Vec<_>, Vec<_>) = finishes
                 .into_iter()
                 .partition(|finish| matches!(finish.ending, Ending::Success));
@@ -108,7 +111,7 @@ impl<S: Session> Writing<'_, S> {
 
     /// Those whose shard's lease stands. The others came too late, unless an
     /// earlier run has written them.
-    async fn proven(&mut self, finishes: &[Finish]) -> Result<Vec<Finish>, Fault> {
+    async fn proven<'b>(&mut self, finishes: &'b [Finish]) -> Result<Vec<&'b Finish>, Fault> {
         let fences = finishes.iter().filter_map(|finish| finish.lease.shard);
         let fences: BTreeSet<ShardFence> = fences.collect();
         let Some(first) = finishes.first() else {
@@ -121,14 +124,18 @@ impl<S: Session> Writing<'_, S> {
             shard.is_some_and(|fence| live.contains(&fence.shard_id))
         };
         let (standing, late): (Vec<_>, Vec<_>) = finishes.iter().partition(stands);
-        let late: Vec<Finish> = late.into_iter().cloned().collect();
-        if !late.is_empty() {
-            self.look(&late).await?;
-        }
-        Ok(standing.into_iter().cloned().collect())
+        // The row of a success does not tell who wrote it: while the lease stands
+        // it was this node, afterwards it may have been another.
+        let (unclear, others): (Vec<_>, Vec<_>) = late
+            .into_iter()
+            .partition(|finish| finish.is_held_success() && !self.is_unsure);
+        self.lost
+            .extend(unclear.iter().map(|finish| finish.lease.id));
+        self.look(others).await?;
+        Ok(standing)
     }
 
-    async fn succeed(&mut self, finishes: &[Finish]) -> Result<(), Fault> {
+    async fn succeed(&mut self, finishes: &[&Finish]) -> Result<(), Fault> {
         let Some(first) = finishes.first() else {
             return Ok(());
         };
@@ -141,11 +148,13 @@ impl<S: Session> Writing<'_, S> {
             true => 1,
             false => statements.len_max(),
         };
-        for chunk in finishes.chunks(len_max) {
+        let groups = groups(statements, finishes);
+        for chunk in groups.iter().flat_map(|group| group.chunks(len_max)) {
             let value = |bind: Bind| fence_value(&entry(chunk, bind.entry).lease, bind.slot);
             let done = write_list(self.session, statements, chunk.len(), value).await?;
             if done.matched == chunk.len() as u64 {
-                archive(self.session, self.catalogue, &ids(chunk)).await?;
+                let ids: Vec<_> = chunk.iter().map(|finish| finish.lease.id).collect();
+                archive(self.session, self.catalogue, &ids).await?;
                 continue;
             }
             if is_deleting && chunk.len() > 1 {
@@ -154,13 +163,13 @@ impl<S: Session> Writing<'_, S> {
                 *self.is_careful = true;
                 return Err(Fault::Again);
             }
-            let written = self.look(chunk).await?;
+            let written = self.look(chunk.iter().copied()).await?;
             archive(self.session, self.catalogue, &written).await?;
         }
         Ok(())
     }
 
-    async fn settle(&mut self, finishes: &[Finish]) -> Result<(), Fault> {
+    async fn settle(&mut self, finishes: &[&Finish]) -> Result<(), Fault> {
         let Some(first) = finishes.first() else {
             return Ok(());
         };
@@ -169,11 +178,13 @@ impl<S: Session> Writing<'_, S> {
             Some(_) => &self.catalogue.held().settle,
         };
         for chunk in finishes.chunks(statements.len_max()) {
-            let settled: Vec<Settled> = chunk.iter().map(Finish::settled).collect();
-            let value = |bind: Bind| settle_value(chunk, &settled, bind);
+            let settled: Vec<Settled> = chunk.iter().map(|finish| finish.settled()).collect();
+            let value = |Bind { slot, entry: at }| {
+                settle_value(entry::<&Finish>(chunk, at), entry(&settled, at), slot)
+            };
             let done = write_list(self.session, statements, chunk.len(), value).await?;
             if done.matched < chunk.len() as u64 {
-                self.look(chunk).await?;
+                self.look(chunk.iter().copied()).await?;
             }
         }
         Ok(())
@@ -181,10 +192,15 @@ impl<S: Session> Writing<'_, S> {
 
     /// Looks which of these were written, and answers their ids; the others are
     /// lost. A row that is gone was written by a run before, if there was one.
-    async fn look(&mut self, finishes: &[Finish]) -> Result<Vec<u64>, Fault> {
+    async fn look(
+        &mut self,
+        finishes: impl IntoIterator<Item = &Finish>,
+    ) -> Result<Vec<u64>, Fault> {
+        let finishes: Vec<_> = finishes.into_iter().collect();
         let mut written = Vec::new();
         for chunk in finishes.chunks(self.catalogue.outcome.len_max()) {
-            let rows = outcomes(self.session, self.catalogue, chunk).await?;
+            let ids: Vec<_> = chunk.iter().map(|finish| finish.lease.id).collect();
+            let rows = outcomes(self.session, self.catalogue, &ids).await?;
             for finish in chunk {
                 let id = finish.lease.id;
                 let may_be_gone = self.schema.finished != Keeping::Keep
@@ -231,19 +247,14 @@ fn fence_value(lease: &Lease, slot: Slot) -> Value {
     }
 }
 
-fn ids(finishes: &[Finish]) -> Vec<u64> {
-    finishes.iter().map(|finish| finish.lease.id).collect()
-}
-
-/// What the statements that settle bind.
-pub(crate) fn settle_value(finishes: &[Finish], settled: &[Settled], bind: Bind) -> Value {
-    let row = entry(settled, bind.entry);
-    match bind.slot {
-        Slot::Status => Value::U64(row.status.code().into()),
-        Slot::AttemptNo => Value::U64(row.attempt_no.into()),
-        Slot::DelayUs => Value::I64(span_us(row.delay)),
-        Slot::Error => row.error.clone().map_or(Value::Null, Value::Text),
-        slot => fence_value(&entry(finishes, bind.entry).lease, slot),
+/// What the statements that settle bind for a row.
+pub(crate) fn settle_value(finish: &Finish, settled: &Settled, slot: Slot) -> Value {
+    match slot {
+        Slot::Status => Value::U64(settled.status.code().into()),
+        Slot::AttemptNo => Value::U64(settled.attempt_no.into()),
+        Slot::DelayUs => Value::I64(span_us(settled.delay)),
+        Slot::Error => settled.error.clone().map_or(Value::Null, Value::Text),
+        slot => fence_value(&finish.lease, slot),
     }
 }
 
@@ -279,7 +290,11 @@ pub(crate) struct Outcome {
 impl Outcome {
     /// Whether the row is as this finish leaves it, written by its lease.
     fn is_of(&self, finish: &Finish) -> bool {
-        self.is_settled_as(finish) && self.owner.as_deref() == Some(finish.lease.owner.as_str())
+        let owner = match finish.is_held_success() {
+            true => None,
+            false => Some(finish.lease.owner.as_str()),
+        };
+        self.is_settled_as(finish) && self.owner.as_deref() == owner
     }
 
     /// Whether the row is as a reaper leaves it.
@@ -295,18 +310,18 @@ impl Outcome {
     }
 }
 
-/// What became of the rows of these finishes, by id.
+/// What became of rows, by id.
 pub(crate) async fn outcomes<S: Session>(
     session: &mut S,
     catalogue: &Catalogue,
-    finishes: &[Finish],
+    ids: &[u64],
 ) -> Result<HashMap<u64, Outcome>, Fault> {
     let value = |bind: Bind| match bind.slot {
-        Slot::Id => Value::U64(entry(finishes, bind.entry).lease.id),
+        Slot::Id => Value::U64(*entry(ids, bind.entry)),
         slot => unbound(slot),
     };
-    let mut outcomes = HashMap::with_capacity(finishes.len());
-    for row in read_list(session, &catalogue.outcome, finishes.len(), value).await? {
+    let mut outcomes = HashMap::with_capacity(ids.len());
+    for row in read_list(session, &catalogue.outcome, ids.len(), value).await? {
         let mut fields = Fields::of(row);
         let id = fields.take("id")?;
         let outcome = Outcome {

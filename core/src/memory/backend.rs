@@ -14,7 +14,7 @@ use crate::{
         claim::{Claim, Claimed},
         counts::Counts,
         doctor::{Finding, Report},
-        due::{DueHeads, Lane},
+        due::LaneHeads,
         enqueue::{Enqueued, NewJob},
         finish::{Finish, Finished},
         nodes::{Heartbeat, Leave, Members},
@@ -89,8 +89,8 @@ impl Backend for Memory {
         connection.finish(self.schema, finish)
     }
 
-    async fn due_heads(&self, lane: Lane) -> Result<DueHeads> {
-        self.on_table(|table, now| Ok(table.heads(lane, now)))
+    async fn due_heads(&self) -> Result<LaneHeads> {
+        self.on_table(|table, now| Ok(table.heads(now)))
     }
 
     async fn claim(&self, claim: Claim) -> Result<Claimed> {

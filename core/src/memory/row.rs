@@ -129,15 +129,22 @@ impl JobRow {
     /// changes nothing.
     pub(super) fn is_left_by(&self, finish: &Finish) -> bool {
         let settled = finish.settled();
-        self.has_lease(&finish.lease)
+        let owner = match finish.is_held_success() {
+            true => None,
+            false => Some(&finish.lease.owner),
+        };
+        self.has_fence(&finish.lease)
+            && self.lease_owner.as_ref() == owner
             && self.status == settled.status
             && self.attempt_no == settled.attempt_no
     }
 
     fn has_lease(&self, lease: &Lease) -> bool {
-        self.id == lease.id
-            && self.lease_seq == lease.lease_seq
-            && self.lease_owner.as_ref() == Some(&lease.owner)
+        self.has_fence(lease) && self.lease_owner.as_ref() == Some(&lease.owner)
+    }
+
+    fn has_fence(&self, lease: &Lease) -> bool {
+        self.id == lease.id && self.lease_seq == lease.lease_seq
     }
 
     /// Writes a finish whose lease was checked.
@@ -146,7 +153,9 @@ impl JobRow {
         if finish.lease.shard.is_some() {
             self.step(&[Move::Claim])?;
             self.lease_seq = finish.lease.lease_seq;
-            self.lease_owner = Some(finish.lease.owner.clone());
+            if !finish.is_held_success() {
+                self.lease_owner = Some(finish.lease.owner.clone());
+            }
         }
         self.step(&finish.moves())?;
         let settled = finish.settled();
@@ -190,6 +199,7 @@ mod tests {
             id: 9,
             owner: LeaseOwner::from_row("node:1"),
             lease_seq: 4,
+            shard: None,
         }
     }
 

@@ -9,7 +9,7 @@ use crate::{
     op::{
         claim::{CLAIM_SHARDS_MAX, Claim, ClaimedJob, Lease},
         counts::Counts,
-        due::{DueHeads, Head, Lane},
+        due::{Head, Lane, LaneHeads},
         enqueue::{Enqueued, NewJob},
         finish::{Finish, shortened},
         operate::{Action, Operate, Operation},
@@ -82,21 +82,24 @@ impl Table {
         Ok(enqueued.collect())
     }
 
-    pub(super) fn heads(&self, lane: Lane, now: DbTime) -> DueHeads {
+    pub(super) fn heads(&self, now: DbTime) -> LaneHeads {
         let mut earliest = BTreeMap::new();
-        for row in self.rows.values().filter(|row| row.waits_in(lane)) {
-            let head = earliest.entry(row.shard_id).or_insert(row.next_attempt_at);
-            *head = row.next_attempt_at.min(*head);
+        let waiting = [Status::Pending, Status::Retry];
+        for row in self.rows.values() {
+            if waiting.contains(&row.status) {
+                let head = earliest.entry((row.status, row.shard_id));
+                let head = head.or_insert(row.next_attempt_at);
+                *head = row.next_attempt_at.min(*head);
+            }
         }
-        let mut heads: Vec<_> = earliest
-            .into_iter()
-            .map(|(shard_id, next_attempt_at)| Head {
+        let head = |((status, shard_id), next_attempt_at)| {
+            let head = Head {
                 shard_id,
                 next_attempt_at,
-            })
-            .collect();
-        heads.sort_by_key(|head| head.next_attempt_at);
-        DueHeads { now, heads }
+            };
+            (status, head)
+        };
+        LaneHeads::new(now, earliest.into_iter().map(head))
     }
 
     pub(super) fn claim(&mut self, claim: &Claim, now: DbTime) -> Vec<ClaimedJob> {
@@ -187,8 +190,15 @@ impl Table {
 
     /// Whether this finish can be written or already was.
     pub(super) fn can_finish(&self, finish: &Finish, now: DbTime) -> bool {
-        let row = self.rows.get(&finish.lease.id);
-        self.stands(&finish.lease, now) || row.is_some_and(|row| row.is_left_by(finish))
+        let lease = &finish.lease;
+        let row = self.rows.get(&lease.id);
+        let is_left = row.is_some_and(|row| row.is_left_by(finish));
+        // What another wrote after the shard's lease looks the same.
+        let may_be_anothers = finish.is_held_success()
+            && !lease
+                .shard
+                .is_some_and(|fence| self.shards.stands(&lease.owner, fence, now));
+        self.stands(lease, now) || (is_left && !may_be_anothers)
     }
 
     /// Writes a finish; `false` when its lease is lost.

@@ -44,6 +44,46 @@ pub struct Head {
     pub next_attempt_at: DbTime,
 }
 
+/// The heads of both lanes, from one look.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaneHeads {
+    /// Of new jobs.
+    pub fresh: DueHeads,
+    /// Of retried jobs, those that may only run alone included.
+    pub retry: DueHeads,
+}
+
+impl LaneHeads {
+    /// With these heads, in any order.
+    #[must_use]
+    pub fn new(now: DbTime, heads: impl IntoIterator<Item = (Status, Head)>) -> Self {
+        let (mut fresh, mut retry) = (Vec::new(), Vec::new());
+        for (status, head) in heads {
+            match status == Lane::Fresh.status() {
+                true => fresh.push(head),
+                false => retry.push(head),
+            }
+        }
+        let lane = |mut heads: Vec<Head>| {
+            heads.sort_unstable_by_key(|head| (head.next_attempt_at, head.shard_id));
+            DueHeads { now, heads }
+        };
+        Self {
+            fresh: lane(fresh),
+            retry: lane(retry),
+        }
+    }
+
+    /// Those of this lane.
+    #[must_use]
+    pub fn of(self, lane: Lane) -> DueHeads {
+        match lane {
+            Lane::Fresh | Lane::Doubt => self.fresh,
+            Lane::Retry | Lane::Alone => self.retry,
+        }
+    }
+}
+
 /// The heads of one lane, by the database's clock.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DueHeads {

@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// Lengths that lists are padded to.
-const LIST_LENGTHS: [usize; 4] = [1, 8, 64, 500];
+const LIST_LENGTHS: [usize; 5] = [1, 8, 32, 128, 500];
 /// Lengths of lists whose every entry costs several binds and comparisons.
 const SETTLE_LENGTHS: [usize; 3] = [1, 8, 64];
 /// Rows of one INSERT.
@@ -31,7 +31,7 @@ pub struct Catalogue {
     pub create: Vec<String>,
     pub insert: Stepped,
     pub find_keys: Stepped,
-    pub heads: ByLane<Statement>,
+    pub heads: Statement,
     pub clock: Statement,
     pub pick: ByLane<Statement>,
     pub pick_alone: Statement,
@@ -126,7 +126,7 @@ impl Catalogue {
             insert: Stepped::new(&rows, |rows| enqueue::insert(maker, rows)),
             find_keys: list(&|len| enqueue::find_keys(maker, len)),
             clock: claim::clock(maker),
-            heads: ByLane::new(|lane| claim::heads(maker, lane)),
+            heads: claim::heads(maker),
             pick: ByLane::new(|lane| claim::pick(maker, lane)),
             pick_alone: claim::pick(maker, Lane::Alone),
             take: ByLane::new(|lane| list(&|len| claim::take(maker, lane, len))),
@@ -216,8 +216,7 @@ impl Catalogue {
         let one = |name: &str, statement| (name.to_owned(), statement);
         all.extend(stepped("insert", &self.insert));
         all.extend(stepped("find_keys", &self.find_keys));
-        all.push(one("heads_fresh", &self.heads.fresh));
-        all.push(one("heads_retry", &self.heads.retry));
+        all.push(one("heads", &self.heads));
         all.push(one("clock", &self.clock));
         all.push(one("pick_fresh", &self.pick.fresh));
         all.push(one("pick_retry", &self.pick.retry));

@@ -2,12 +2,12 @@
 
 use sea_query::{
     Alias, Cond, Expr, ExprTrait as _, Func, LockBehavior, LockType, Order, SelectStatement,
-    UpdateStatement,
+    UnionType, UpdateStatement,
 };
 
 use super::{
     dialect::Query,
-    parts::{CLAIM_INDEX, LEASE_INDEX, Maker, code, col, number},
+    parts::{CLAIM_INDEX, LEASE_INDEX, Maker, code, col, null, number},
     shards,
     statement::{Slot, Statement, mark, mark_code},
 };
@@ -17,12 +17,32 @@ use crate::{
     value::ColumnType,
 };
 
-/// The earliest waiting job of every shard: a loose index scan, two index
-/// dives a shard however many jobs wait.
-pub(super) fn heads(maker: Maker<'_>, lane: Lane) -> Statement {
+/// The earliest waiting job of every shard in each lane, and the database's
+/// clock in a row of its own: loose index scans, two index dives a shard however
+/// many jobs wait.
+pub(super) fn heads(maker: Maker<'_>) -> Statement {
+    let [mut heads, retry] = Lane::ALL.map(|lane| heads_of(maker, lane));
+    // MariaDB makes a decimal number of an unsigned one beside a plain NULL.
+    let no_shard = Func::cast_as(null(), Alias::new("UNSIGNED"));
+    let mut clock = SelectStatement::new();
+    clock.exprs([null(), no_shard.into(), null(), maker.now()]);
+    heads
+        .union(UnionType::All, retry)
+        .union(UnionType::All, clock);
+    let reads = [
+        ColumnType::I64,
+        ColumnType::U16,
+        ColumnType::DateTime,
+        ColumnType::DateTime,
+    ];
+    Statement::new(maker.dialect.write(&Query::Select(heads)), &reads)
+}
+
+fn heads_of(maker: Maker<'_>, lane: Lane) -> SelectStatement {
     let names = maker.names();
     let mut select = SelectStatement::new();
     select
+        .expr(code(lane.status()))
         .column(names.shard_id.as_str())
         .expr(Func::min(col(names.next_attempt_at)))
         .expr(maker.now())
@@ -30,11 +50,10 @@ pub(super) fn heads(maker: Maker<'_>, lane: Lane) -> Statement {
         .and_where(col(names.status).eq(code(lane.status())))
         .group_by_col(names.shard_id.as_str());
     maker.force(&mut select, CLAIM_INDEX);
-    let reads = [ColumnType::U16, ColumnType::DateTime, ColumnType::DateTime];
-    Statement::new(maker.dialect.write(&Query::Select(select)), &reads)
+    select
 }
 
-/// The database's clock, for when no row brings it along.
+/// The database's clock.
 pub(super) fn clock(maker: Maker<'_>) -> Statement {
     let mut select = SelectStatement::new();
     select.expr(maker.now());

@@ -82,7 +82,7 @@ pub(super) async fn take_turn<J: RetryJob, B: Backend>(
     let Some(hands) = all_hands(shared, turn.lease).await else {
         return Ok(());
     };
-    let heads = shared.queue.backend().due_heads(Lane::Alone).await?;
+    let heads = shared.queue.backend().due_heads().await?.retry;
     let now = heads.now;
     let due = shared.assigned.claimable(B::SHARDS, heads).due;
     let Some(head) = overdue(&due, now, turn.lease) else {

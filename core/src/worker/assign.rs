@@ -22,7 +22,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use super::Shared;
+use super::{Shared, shards};
 use crate::{
     backend::{Backend, ShardUse},
     error::{Error, ErrorKind, Result},
@@ -165,18 +165,26 @@ impl Assignment {
     }
 }
 
-/// The first heartbeat, before the first poll.
+/// The first heartbeat, before the first poll, and with it the first leases of
+/// shards.
 ///
 /// # Errors
 ///
 /// What no retry cures, such as a missing table.
 pub(super) async fn join<J: RetryJob, B: Backend>(shared: &Shared<J, B>) -> Result<()> {
-    match beat(shared, shared.queue.backend()).await {
-        Err(error) if error.is_transient() => {
-            tracing::warn!(%error, "the first heartbeat failed, working on any shard");
+    let joining = async {
+        beat(shared, shared.queue.backend()).await?;
+        if J::schema().lease_by == LeaseBy::Shard {
+            shards::hold(shared, shared.queue.backend()).await?;
+        }
+        Ok(())
+    };
+    match joining.await {
+        Err(error) if Error::is_transient(&error) => {
+            tracing::warn!(%error, "the first heartbeat failed, trying again");
             Ok(())
         }
-        beaten => beaten,
+        joined => joined,
     }
 }
 

@@ -156,6 +156,7 @@ mod tests {
             id,
             owner: LeaseOwner::from_row("node:1"),
             lease_seq,
+            shard: None,
         }
     }
 

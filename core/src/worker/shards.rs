@@ -53,6 +53,9 @@ pub(super) struct Shards {
     /// One claim at a time: until its jobs are in hand, another would read the
     /// same.
     claiming: sync::Mutex<()>,
+    /// One request at a time: an answer that another has overtaken would undo
+    /// what that one told.
+    asking: sync::Mutex<()>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -251,7 +254,7 @@ pub(super) async fn hold_until_stopped<J: RetryJob, B: Backend>(
     let holding = async {
         loop {
             changes.seen();
-            let wait = match hold(shared, backend, lease).await {
+            let wait = match hold(shared, backend).await {
                 Ok(true) => lease / KEEPS_PER_LEASE,
                 Ok(false) => (lease / KEEPS_PER_LEASE).min(ASK_AGAIN_MAX),
                 Err(error) => {
@@ -288,11 +291,12 @@ pub(super) async fn hold_until_stopped<J: RetryJob, B: Backend>(
 }
 
 /// Keeps and takes leases; whether the node holds just what is its own.
-async fn hold<J: RetryJob, B: Backend>(
+pub(super) async fn hold<J: RetryJob, B: Backend>(
     shared: &Shared<J, B>,
     backend: &B,
-    lease: Duration,
 ) -> Result<bool> {
+    let lease = J::schema().lease;
+    let _one_at_a_time = shared.shards.asking.lock().await;
     let held = || -> BTreeSet<u16> {
         let fences = shared.shards.fences();
         fences.into_iter().map(|fence| fence.shard_id).collect()

@@ -16,7 +16,8 @@ use retryjob_core::{
 use sqlx::{
     AssertSqlSafe, ConnectOptions as _, Connection as _, MySql, MySqlConnection, MySqlPool,
     Row as _, Transaction,
-    mysql::{MySqlConnectOptions, MySqlPoolOptions, MySqlRow},
+    error::DatabaseError,
+    mysql::{MySqlConnectOptions, MySqlDatabaseError, MySqlPoolOptions, MySqlRow},
 };
 
 use super::{RowLocks, SqlDatabase, TestDatabase};
@@ -356,14 +357,28 @@ impl<F: Flavour> SqlDatabase for Server<F> {
     }
 
     async fn pairs(&self, sql: &str) -> Vec<(u64, u64)> {
-        let sql = AssertSqlSafe(sql.to_owned());
-        let rows = sqlx::raw_sql(sql).fetch_all(&self.pool).await.unwrap();
+        let rows = loop {
+            let sql = AssertSqlSafe(sql.to_owned());
+            match sqlx::raw_sql(sql).fetch_all(&self.pool).await {
+                // MySQL 8 can't list connections while one of them runs a
+                // statement with bytes that are no text.
+                Err(sqlx::Error::Database(error)) if is_number(&*error, 3854) => {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+                rows => break rows.unwrap(),
+            }
+        };
         // Signed or not: the callers' columns are of both kinds.
         let number = |row: &MySqlRow, at: usize| row.try_get_unchecked(at).unwrap();
         rows.iter()
             .map(|row| (number(row, 0), number(row, 1)))
             .collect()
     }
+}
+
+fn is_number(error: &dyn DatabaseError, number: u16) -> bool {
+    let error = error.try_downcast_ref::<MySqlDatabaseError>();
+    error.is_some_and(|error| error.number() == number)
 }
 
 impl<F: Flavour> RowLocks for Server<F> {

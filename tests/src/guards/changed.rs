@@ -85,6 +85,7 @@ fn tail(sql: &str, clock: &str) -> String {
     let (_, tail) = sql.split_once(" WHERE ").unwrap_or_default();
     // A lock of what was found decides nothing about what is found.
     let tail = tail.strip_suffix(" FOR UPDATE").unwrap_or(tail);
+    let tail = tail.strip_suffix(" LOCK IN SHARE MODE").unwrap_or(tail);
     tail.replace(clock, "now").replace(['"', '`'], "")
 }
 

@@ -138,6 +138,11 @@ fn deep<T: Send>(walk: impl FnOnce() -> T + Send) -> T {
     })
 }
 
+/// The words for a shared lock that all servers know, which the parser does not,
+/// and those of today.
+const SHARED: &str = " LOCK IN SHARE MODE";
+const SHARED_TODAY: &str = " FOR SHARE";
+
 /// Reads a statement, with its `?` numbered.
 fn parsed(sql: &str) -> Statement {
     let mut numbered = String::with_capacity(sql.len() * 2);
@@ -147,6 +152,7 @@ fn parsed(sql: &str) -> Statement {
         }
         numbered.push_str(part);
     }
+    let numbered = numbered.replace(SHARED, SHARED_TODAY);
     let dialect: &dyn Dialect = if sql.contains('`') {
         &MySqlDialect {}
     } else {
@@ -160,6 +166,7 @@ fn parsed(sql: &str) -> Statement {
 
 /// Takes the numbers of the `?` away again, and answers them.
 fn unnumbered(sql: &str) -> (String, Vec<usize>) {
+    let sql = sql.replace(SHARED_TODAY, SHARED);
     let mut parts = sql.split('?');
     let mut text = parts.next().unwrap_or_default().to_owned();
     let mut left = Vec::new();

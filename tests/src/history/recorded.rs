@@ -6,7 +6,7 @@ use retryjob_core::{
         claim::{Claim, Claimed},
         counts::Counts,
         doctor::Report,
-        due::{DueHeads, Lane},
+        due::LaneHeads,
         enqueue::{Enqueued, NewJob},
         finish::{Finish, Finished},
         nodes::{Heartbeat, Leave, Members},
@@ -136,8 +136,8 @@ impl<B: Backend> Backend for Recorded<B> {
         self.record(call, run, |()| Answer::FinishedIn).await
     }
 
-    async fn due_heads(&self, lane: Lane) -> Result<DueHeads> {
-        self.inner.due_heads(lane).await
+    async fn due_heads(&self) -> Result<LaneHeads> {
+        self.inner.due_heads().await
     }
 
     async fn claim(&self, claim: Claim) -> Result<Claimed> {

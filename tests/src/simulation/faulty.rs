@@ -10,7 +10,7 @@ use retryjob_core::{
         claim::{Claim, Claimed},
         counts::Counts,
         doctor::Report,
-        due::{DueHeads, Lane},
+        due::{Lane, LaneHeads},
         enqueue::{Enqueued, NewJob},
         finish::{Ending, Finish, Finished},
         nodes::{Heartbeat, Leave, Members},
@@ -281,8 +281,8 @@ impl Backend for Faulty {
         self.look(self.memory.finish_in(connection, finish)).await
     }
 
-    async fn due_heads(&self, lane: Lane) -> Result<DueHeads> {
-        self.look(self.memory.due_heads(lane)).await
+    async fn due_heads(&self) -> Result<LaneHeads> {
+        self.look(self.memory.due_heads()).await
     }
 
     async fn claim(&self, claim: Claim) -> Result<Claimed> {
