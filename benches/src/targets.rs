@@ -84,7 +84,11 @@ fn judge_one(results: &Results, ours: Entry, sizes: &Sizes) -> Vec<Target> {
     ];
     if ours.place == Place::Mysql9 {
         let what = "drain over apalis-mysql tuned";
-        targets.push(judged(what, Bound::AtLeast(over_apalis), over(tuned, &drained)));
+        targets.push(judged(
+            what,
+            Bound::AtLeast(over_apalis),
+            over(tuned, &drained),
+        ));
     }
     if is_server {
         targets.push(judged(

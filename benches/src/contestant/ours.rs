@@ -117,9 +117,6 @@ impl<J: BenchJob, B: Backend> Contestant for Ours<J, B> {
         };
         let worker = self.queue.worker_with(work.ran, handler);
         let worker = worker.concurrency(work.concurrency);
-        let n = |name: &str, d: u64| std::env::var(name).ok().and_then(|v| v.parse::<u64>().ok()).unwrap_or(d);
-        let worker = worker.pollers(n("X_POLLERS", 1) as usize).finish_linger(Duration::from_millis(n("X_LINGER", 3)));
-        let worker = match n("X_PREFETCH", 0) { 0 => worker, n => worker.prefetch(n as usize) };
         worker.run_until(work.stop.cancelled_owned()).await?;
         Ok(())
     }

@@ -7,7 +7,7 @@ use std::{marker::PhantomData, thread, time::Duration};
 
 use retryjob_backends::{Mysql8, Mysql57};
 use retryjob_core::{
-    Backend, DbTime, IdempotencyKey, JobSchema, LeaseBy, Status,
+    Backend, DbTime, Finished, IdempotencyKey, JobSchema, LeaseBy, Status,
     memory::JobRow,
     op::{claim::LeaseOwner, finish::Finish, nodes::NodeName, reap::Lapsed},
     sql::Catalogue,
@@ -226,12 +226,12 @@ impl<F: Flavour> TestDatabase for Server<F> {
             "updated_at",
         ]
         .map(|column| format!("{column} = {column} - INTERVAL {us} MICROSECOND"));
-        self.execute(&format!(
-            "UPDATE {} SET {}",
-            schema.table,
-            earlier.join(", ")
-        ))
-        .await;
+        let history = (schema.finished == Finished::History).then_some("_history");
+        for suffix in [Some(""), history].into_iter().flatten() {
+            let earlier = earlier.join(", ");
+            self.execute(&format!("UPDATE {}{suffix} SET {earlier}", schema.table))
+                .await;
+        }
         self.execute(&format!(
             "UPDATE retryjob_node SET member_until = member_until - INTERVAL {us} MICROSECOND \
              WHERE job_table = '{}'",
