@@ -60,9 +60,9 @@ pub use retryjob_core::{
     Backend, Backoff, Batched, Column, ColumnNames, ColumnType, ColumnValue, Counts, DbTime,
     DecodeError, Due, EncodeError, Enqueued, Error, ErrorKind, Event, Finished, HandlerError,
     IdempotencyKey, Ident, IntoOutcome, JobResult, JobResultExt, JobSchema, KeyEncoder, KeyError,
-    Lanes, Lease, Memory, Node, Operated, Operation, Outcome, Result, RetryJob, RetryPolicy,
-    ShardUse, Status, Summary, Transition, Value, ValueError, Verdict, Worker, assert_enqueued,
-    event, memory, op, retry, sql,
+    Lanes, Lease, LeaseBy, Memory, Node, Operated, Operation, Outcome, Result, RetryJob,
+    RetryPolicy, ShardUse, Status, Summary, Transition, Value, ValueError, Verdict, Worker,
+    assert_enqueued, event, memory, op, retry, sql,
 };
 pub use retryjob_derive::RetryJob;
 

@@ -46,6 +46,8 @@ pub(crate) struct Tries {
     /// Those that a silent server ended; their time is not counted.
     silent: u32,
     since: Instant,
+    /// When the try that is under way began.
+    began: Instant,
 }
 
 impl Tries {
@@ -55,6 +57,7 @@ impl Tries {
             busy: 0,
             silent: 0,
             since: Instant::now(),
+            began: Instant::now(),
         }
     }
 
@@ -65,8 +68,9 @@ impl Tries {
         }
         tracing::debug!(tries = self.made, ?fault, "runs again from BEGIN");
         if !matches!(fault, Fault::Again) {
-            tokio::time::sleep(pause(self.made)).await;
+            tokio::time::sleep(pause(self.made, self.began.elapsed())).await;
         }
+        self.began = Instant::now();
         Ok(())
     }
 
@@ -107,11 +111,13 @@ impl Tries {
     }
 }
 
-/// The pause after this many tries: doubling, then between half and all of it,
-/// so that two that collided do not collide again.
-fn pause(tries: u32) -> Duration {
+/// The pause after this many tries, of which the last one took so long:
+/// doubling, and no less than that, then between half and all of it, so that two
+/// that collided do not collide again.
+fn pause(tries: u32, took: Duration) -> Duration {
     let doubled = PAUSE_MS_MIN.saturating_mul(1 << (tries - 1).min(16));
-    let most_us = doubled.min(PAUSE_MS_MAX) * 1000;
+    let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+    let most_us = doubled.max(took_ms).min(PAUSE_MS_MAX) * 1000;
     Duration::from_micros(rand::rng().random_range(most_us / 2..=most_us))
 }
 
@@ -304,9 +310,12 @@ mod tests {
     #[test]
     fn pauses_double_within_their_bounds() {
         for tries in 1..100 {
-            let ms = pause(tries).as_millis();
-            assert!(ms >= u128::from(PAUSE_MS_MIN) / 2, "{tries}: {ms} ms");
-            assert!(ms <= u128::from(PAUSE_MS_MAX), "{tries}: {ms} ms");
+            for took in [0, 100, 10_000] {
+                let ms = pause(tries, Duration::from_millis(took)).as_millis();
+                let least = PAUSE_MS_MIN.max(took.min(PAUSE_MS_MAX)) / 2;
+                assert!(ms >= least.into(), "{tries}: {ms} ms");
+                assert!(ms <= u128::from(PAUSE_MS_MAX), "{tries}: {ms} ms");
+            }
         }
     }
 }

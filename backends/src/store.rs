@@ -8,13 +8,14 @@ use retryjob_core::{
         claim::{Claim, Claimed},
         counts::Counts,
         doctor::Report,
-        due::{DueHeads, Lane},
+        due::LaneHeads,
         enqueue::{Enqueued, NewJob},
         finish::{Finish, Finished},
         nodes::{Heartbeat, Leave, Members},
         operate::{Operate, Operated},
         reap::{Lapsed, Reap, Reaped},
         renew::{Renew, Renewed},
+        shards::{ClaimHeld, ClaimedHeld, HoldShards, ReleaseShards, ShardLeases},
     },
     sql::Catalogue,
 };
@@ -36,6 +37,7 @@ use crate::{
         operate::OperateAll,
         reap::{LookLapsed, TakeBack},
         renew::RenewAll,
+        shards::{Hold, PickHeld, Release},
     },
     retry,
     session::Session,
@@ -164,8 +166,19 @@ impl<K: Kind> Store<K> {
         ))
     }
 
-    pub(crate) async fn due_heads(&self, lane: Lane) -> Result<DueHeads> {
-        self.run(Heads(lane)).await
+    pub(crate) async fn warm_up(&self, connections: usize) {
+        let mut opening = tokio::task::JoinSet::new();
+        for _ in 0..connections {
+            let pool = self.pool.clone();
+            opening.spawn(async move { pool.acquire().await });
+        }
+        // All are held until the last one is open: else one could be opened and
+        // given out again instead of several.
+        drop(opening.join_all().await);
+    }
+
+    pub(crate) async fn due_heads(&self) -> Result<LaneHeads> {
+        self.run(Heads).await
     }
 
     pub(crate) async fn claim(&self, claim: Claim) -> Result<Claimed> {
@@ -233,6 +246,27 @@ impl<K: Kind> Store<K> {
     pub(crate) async fn leave(&self, leave: Leave) -> Result<()> {
         let schema = self.schema;
         self.run(LeaveNow { schema, leave }).await
+    }
+
+    pub(crate) async fn hold_shards(&self, hold: HoldShards) -> Result<ShardLeases> {
+        let schema = self.schema;
+        self.run(Hold { schema, hold }).await
+    }
+
+    pub(crate) async fn release_shards(&self, release: ReleaseShards) -> Result<()> {
+        if release.fences.is_empty() {
+            return Ok(());
+        }
+        let schema = self.schema;
+        self.run(Release { schema, release }).await
+    }
+
+    pub(crate) async fn claim_held(&self, claim: ClaimHeld) -> Result<ClaimedHeld> {
+        if claim.limit == 0 || claim.shards.is_empty() {
+            return Ok(ClaimedHeld::default());
+        }
+        let schema = self.schema;
+        self.run(PickHeld { schema, claim }).await
     }
 
     pub(crate) async fn doctor(&self) -> Result<Report> {

@@ -128,13 +128,14 @@ macro_rules! implement {
                     claim::{Claim, Claimed},
                     counts::Counts,
                     doctor::Report,
-                    due::{DueHeads, Lane},
+                    due::LaneHeads,
                     enqueue::{Enqueued, NewJob},
                     finish::{Finish, Finished},
                     nodes::{Heartbeat, Leave, Members},
                     operate::{Operate, Operated},
                     reap::{Reap, Reaped},
                     renew::{Renew, Renewed},
+                    shards::{ClaimHeld, ClaimedHeld, HoldShards, ReleaseShards, ShardLeases},
                 },
             };
             use ::tracing::Instrument as _;
@@ -187,9 +188,12 @@ macro_rules! implement {
                     let span = operation!("finish_in", self.0.schema);
                     self.0.finish_in(connection, finish).instrument(span).await
                 }
-                async fn due_heads(&self, lane: Lane) -> Result<DueHeads> {
+                async fn warm_up(&self, connections: usize) {
+                    self.0.warm_up(connections).await;
+                }
+                async fn due_heads(&self) -> Result<LaneHeads> {
                     let span = operation!("due_heads", self.0.schema);
-                    self.0.due_heads(lane).instrument(span).await
+                    self.0.due_heads().instrument(span).await
                 }
                 async fn claim(&self, claim: Claim) -> Result<Claimed> {
                     let span = operation!("claim", self.0.schema);
@@ -226,6 +230,18 @@ macro_rules! implement {
                 async fn leave(&self, leave: Leave) -> Result<()> {
                     let span = operation!("leave", self.0.schema);
                     self.0.leave(leave).instrument(span).await
+                }
+                async fn hold_shards(&self, hold: HoldShards) -> Result<ShardLeases> {
+                    let span = operation!("hold_shards", self.0.schema);
+                    self.0.hold_shards(hold).instrument(span).await
+                }
+                async fn release_shards(&self, release: ReleaseShards) -> Result<()> {
+                    let span = operation!("release_shards", self.0.schema);
+                    self.0.release_shards(release).instrument(span).await
+                }
+                async fn claim_held(&self, claim: ClaimHeld) -> Result<ClaimedHeld> {
+                    let span = operation!("claim_held", self.0.schema);
+                    self.0.claim_held(claim).instrument(span).await
                 }
                 async fn doctor(&self) -> Result<Report> {
                     let span = operation!("doctor", self.0.schema);

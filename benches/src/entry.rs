@@ -56,10 +56,10 @@ pub enum Who {
     ShardFloorDelete,
     /// This library, row leases, as it is without settings
     Ours,
-    /// This library, row leases, claims of up to 500
-    OursTuned,
-    // Shard leases of this library go here: a job type with `lease_by = "shard"`
-    // in `contestant/ours.rs`, compared with `ShardFloor` in `targets.rs`.
+    /// This library, leases of shards
+    OursShard,
+    /// The same, finished jobs deleted
+    OursShardDelete,
     /// Locks that are held through the work, without SKIP LOCKED
     Naive,
     /// apalis-mysql with its defaults
@@ -71,12 +71,13 @@ pub enum Who {
 }
 
 impl Who {
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::RowFloor,
         Self::ShardFloor,
         Self::ShardFloorDelete,
         Self::Ours,
-        Self::OursTuned,
+        Self::OursShard,
+        Self::OursShardDelete,
         Self::Naive,
         Self::Apalis,
         Self::ApalisTuned,
@@ -89,7 +90,8 @@ impl Who {
             Self::ShardFloor => "shard floor",
             Self::ShardFloorDelete => "shard floor, delete",
             Self::Ours => "retryjob",
-            Self::OursTuned => "retryjob, batch 500",
+            Self::OursShard => "retryjob, shard leases",
+            Self::OursShardDelete => "retryjob, shard leases, delete",
             Self::Naive => "naive",
             Self::Apalis => "apalis",
             Self::ApalisTuned => "apalis, tuned",
@@ -102,13 +104,27 @@ impl Who {
     }
 
     pub const fn is_ours(self) -> bool {
-        matches!(self, Self::Ours | Self::OursTuned)
+        self.floor().is_some()
+    }
+
+    /// The hand-written SQL that it is compared with.
+    pub const fn floor(self) -> Option<Self> {
+        match self {
+            Self::Ours => Some(Self::RowFloor),
+            Self::OursShard => Some(Self::ShardFloor),
+            Self::OursShardDelete => Some(Self::ShardFloorDelete),
+            _ => None,
+        }
     }
 
     fn runs_on(self, place: Place) -> bool {
         match self {
-            Self::RowFloor | Self::Ours | Self::OursTuned => true,
-            Self::ShardFloor | Self::ShardFloorDelete | Self::Naive => place != Place::Sqlite,
+            Self::RowFloor | Self::Ours => true,
+            Self::ShardFloor
+            | Self::ShardFloorDelete
+            | Self::OursShard
+            | Self::OursShardDelete
+            | Self::Naive => place != Place::Sqlite,
             Self::Apalis | Self::ApalisTuned | Self::Fang => place == Place::Mysql9,
         }
     }
@@ -118,22 +134,21 @@ impl Who {
     /// library's defaults and their floor.
     pub const fn takes(self, measure: Measure, is_short: bool) -> bool {
         match measure {
-            Measure::Enqueue => !matches!(self, Self::ShardFloorDelete),
+            Measure::Enqueue => !matches!(self, Self::ShardFloorDelete | Self::OursShardDelete),
             Measure::Drain | Measure::Two => true,
             Measure::Latency | Measure::Backlog | Measure::Snapshot => match self {
                 Self::RowFloor | Self::Ours => true,
-                Self::ShardFloor | Self::OursTuned => !is_short,
+                Self::ShardFloor | Self::OursShard => !is_short,
                 _ => false,
             },
         }
     }
 
-    /// How many jobs it can be given at so many at a time.
-    pub const fn pace(self, concurrency: usize) -> Pace {
+    /// How many jobs it can be given.
+    pub const fn pace(self) -> Pace {
         match self {
             Self::Apalis | Self::Fang => Pace::Crawl,
             Self::ApalisTuned => Pace::Slow,
-            Self::Ours | Self::OursTuned if concurrency == 1 => Pace::Slow,
             _ => Pace::Fast,
         }
     }

@@ -94,8 +94,8 @@ pub struct Sizes {
 
 impl Sizes {
     /// Jobs of a drain.
-    pub const fn jobs(&self, who: Who, concurrency: usize) -> usize {
-        self.at_pace(who.pace(concurrency), self.drain_jobs)
+    pub const fn jobs(&self, who: Who) -> usize {
+        self.at_pace(who.pace(), self.drain_jobs)
     }
 
     /// As many as wanted, or fewer where that would take too long.
@@ -148,7 +148,7 @@ impl Size {
                 long_rounds: 3,
                 is_short: false,
                 time_max: None,
-                drain_jobs: 20_000,
+                drain_jobs: 60_000,
                 slow_jobs: 2_000,
                 crawl_jobs: 1_000,
                 single_jobs: 5_000,

@@ -42,9 +42,18 @@ pub fn judge(results: &Results, entries: &[Entry], sizes: &Sizes) -> Vec<Target>
 }
 
 fn judge_one(results: &Results, ours: Entry, sizes: &Sizes) -> Vec<Target> {
-    let floor = Entry {
+    let Some(floor) = ours.who.floor() else {
+        return Vec::new();
+    };
+    let floor = Entry { who: floor, ..ours };
+    let row_floor = Entry {
         who: Who::RowFloor,
         ..ours
+    };
+    let (over_apalis, examined_max) = match ours.who {
+        Who::OursShard => (20.0, 3.0),
+        Who::OursShardDelete => (25.0, 3.0),
+        _ => (12.0, 4.0),
     };
     let tuned = Entry {
         who: Who::ApalisTuned,
@@ -58,14 +67,14 @@ fn judge_one(results: &Results, ours: Entry, sizes: &Sizes) -> Vec<Target> {
 
     let mut targets = vec![
         judged(
-            "drain over the row floor",
+            "drain over the floor",
             Bound::AtLeast(0.85),
             over(floor, &drained),
         ),
         judged(
             "bulk enqueue over the floor",
             Bound::AtLeast(0.9),
-            over(floor, "enqueue in bulk"),
+            over(row_floor, "enqueue in bulk"),
         ),
         judged(
             "client CPU per job over the floor's",
@@ -75,12 +84,16 @@ fn judge_one(results: &Results, ours: Entry, sizes: &Sizes) -> Vec<Target> {
     ];
     if ours.place == Place::Mysql9 {
         let what = "drain over apalis-mysql tuned";
-        targets.push(judged(what, Bound::AtLeast(12.0), over(tuned, &drained)));
+        targets.push(judged(
+            what,
+            Bound::AtLeast(over_apalis),
+            over(tuned, &drained),
+        ));
     }
     if is_server {
         targets.push(judged(
             "rows examined per job",
-            Bound::AtMost(4.0),
+            Bound::AtMost(examined_max),
             of(ours, "rows examined per job, 16 at a time"),
         ));
         targets.push(judged(

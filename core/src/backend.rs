@@ -8,13 +8,14 @@ use crate::{
         claim::{Claim, Claimed},
         counts::Counts,
         doctor::Report,
-        due::{DueHeads, Lane},
+        due::LaneHeads,
         enqueue::{Enqueued, NewJob},
         finish::{Finish, Finished},
         nodes::{Heartbeat, Leave, Members},
         operate::{Operate, Operated},
         reap::{Reap, Reaped},
         renew::{Renew, Renewed},
+        shards::{ClaimHeld, ClaimedHeld, HoldShards, ReleaseShards, ShardLeases},
     },
     schema::JobSchema,
 };
@@ -105,10 +106,18 @@ pub trait Backend: Clone + Send + Sync + 'static {
         finish: Finish,
     ) -> impl Future<Output = Result<()>> + Send;
 
-    /// The shards with waiting jobs, earliest first.
+    /// Opens connections ahead, so that a worker's first statements don't wait
+    /// for them. What can't be opened is opened when it is needed.
+    fn warm_up(&self, connections: usize) -> impl Future<Output = ()> + Send {
+        let _ = connections;
+        async {}
+    }
+
+    /// The shards with waiting jobs in each lane, earliest first.
     ///
-    /// Held by `due_heads_name_the_earliest_job_of_every_shard`.
-    fn due_heads(&self, lane: Lane) -> impl Future<Output = Result<DueHeads>> + Send;
+    /// Held by `due_heads_name_the_earliest_job_of_every_shard` and
+    /// `due_heads_keep_lanes_apart`.
+    fn due_heads(&self) -> impl Future<Output = Result<LaneHeads>> + Send;
 
     /// Leases due jobs. Each has one attempt more, a larger `lease_seq` and
     /// this owner; no job is leased twice at once; none runs before it is due.
@@ -172,6 +181,26 @@ pub trait Backend: Clone + Send + Sync + 'static {
     ///
     /// Held by `a_node_that_left_is_no_member`.
     fn leave(&self, leave: Leave) -> impl Future<Output = Result<()>> + Send;
+
+    /// Keeps the leases of shards that a node holds, and takes those of the
+    /// asked shards that nobody holds: with a larger fence, and with what a lapse
+    /// left in doubt. Answers all that it holds.
+    ///
+    /// Held by `a_shard_has_one_holder_and_a_fence_that_grows` and
+    /// `a_lapse_leaves_jobs_in_doubt_and_a_release_does_not`.
+    fn hold_shards(&self, hold: HoldShards) -> impl Future<Output = Result<ShardLeases>> + Send;
+
+    /// Ends leases of shards at once, if they still stand.
+    ///
+    /// Held by `a_lapse_leaves_jobs_in_doubt_and_a_release_does_not`.
+    fn release_shards(&self, release: ReleaseShards) -> impl Future<Output = Result<()>> + Send;
+
+    /// Reads due new jobs of shards that the node holds. Writes nothing: until
+    /// they are finished, their rows look as if they waited.
+    ///
+    /// Held by `claim_under_a_shards_lease_writes_nothing` and
+    /// `claim_without_the_shards_lease_gives_nothing`.
+    fn claim_held(&self, claim: ClaimHeld) -> impl Future<Output = Result<ClaimedHeld>> + Send;
 
     /// What the connected server really gives, and how its tables stand:
     /// reads alone, and a server that is not as it should be is reported and

@@ -61,7 +61,7 @@ pub use op::{
 };
 pub use queue::Queue;
 pub use retry::{Backoff, RetryPolicy, Verdict};
-pub use schema::{Column, ColumnNames, Finished, JobSchema, Lanes};
+pub use schema::{Column, ColumnNames, Finished, JobSchema, Lanes, LeaseBy};
 pub use state::{IllegalMove, Move, Status};
 pub use time::DbTime;
 pub use value::{ColumnType, ColumnValue, Value, ValueError};

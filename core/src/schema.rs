@@ -22,6 +22,9 @@ pub const ROW_BYTES_MAX: u32 = 65_535;
 /// The table of nodes: one for all job types of a database.
 pub const NODE_TABLE: Ident = Ident::new("retryjob_node");
 
+/// The table of the leases of shards: one for all job types of a database.
+pub const SHARD_TABLE: Ident = Ident::new("retryjob_shard");
+
 /// Bytes of a row that the framework's own columns take, generously.
 const OWN_ROW_BYTES: u32 = 1200;
 
@@ -56,6 +59,8 @@ pub struct JobSchema {
     pub spread: Option<Duration>,
     /// What becomes of rows that reach SUCCESS.
     pub finished: Finished,
+    /// What a claim leases.
+    pub lease_by: LeaseBy,
 }
 
 /// One of the struct's own columns.
@@ -165,6 +170,22 @@ pub enum Finished {
     Delete,
 }
 
+/// What a claim leases.
+///
+/// Under a shard's lease a claim of new jobs writes nothing and a finish writes
+/// each row once, so that far more jobs pass; jobs that are tried again are
+/// leased row by row all the same. In exchange the rows of jobs that run look
+/// as if they waited, an operator may hold or cancel them, and new jobs of a
+/// shard whose node crashed wait until its lease has lapsed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum LeaseBy {
+    /// Each job's row has a lease of its own.
+    #[default]
+    Row,
+    /// A node has a lease of the shard, and the jobs of that shard with it.
+    Shard,
+}
+
 impl JobSchema {
     /// What a struct without any options has.
     #[must_use]
@@ -181,9 +202,10 @@ impl JobSchema {
             timeout: None,
             retry: RetryPolicy::DEFAULT,
             lanes: Lanes::DEFAULT,
-            batch: 100,
+            batch: 500,
             spread: None,
             finished: Finished::Keep,
+            lease_by: LeaseBy::Row,
         }
     }
 
@@ -220,6 +242,10 @@ impl JobSchema {
         assert!(
             !same(self.table.as_str(), NODE_TABLE.as_str()),
             "`retryjob_node` is the table of nodes, which all job types share"
+        );
+        assert!(
+            !same(self.table.as_str(), SHARD_TABLE.as_str()),
+            "`retryjob_shard` is the table of shards, which all job types share"
         );
         self.check_policy();
         self.check_names();

@@ -12,9 +12,7 @@ use syn::{Error, Ident};
 
 use crate::{
     ident::NameError,
-    names::{
-        FIELD_ATTRIBUTE, FieldOption, FinishedName, Name, RetryOption, STRUCT_ATTRIBUTE, TypeName,
-    },
+    names::{FIELD_ATTRIBUTE, FieldOption, Name, RetryOption, STRUCT_ATTRIBUTE, TypeName},
     sql_type::TypeError,
     template::TemplateError,
 };
@@ -32,10 +30,11 @@ pub(crate) fn unknown<N: Name>(name: &Ident) -> Error {
     Error::new_spanned(name, format!("unknown {noun} `{name}`, {hint}"))
 }
 
-/// A value of `finished` that nothing is.
-pub(crate) fn unknown_finished(at: &impl ToTokens, value: &str) -> Error {
-    let hint = nearest(value, FinishedName::ALL.iter().map(|known| known.as_str()));
-    Error::new_spanned(at, format!("`finished` can't be `{value}`, {hint}"))
+/// A word that the option does not take.
+pub(crate) fn unknown_word<W: Name>(option: impl Name, at: &impl ToTokens, value: &str) -> Error {
+    let hint = nearest(value, W::ALL.iter().map(|known| known.as_str()));
+    let option = option.as_str();
+    Error::new_spanned(at, format!("`{option}` can't be `{value}`, {hint}"))
 }
 
 /// The second of two.

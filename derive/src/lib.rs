@@ -60,6 +60,7 @@ use crate::{
 /// | `shard_key = "{carrier}_{date:%Y%m%d}"` | what places a job on a shard, as a text made of fields; not beside `shard_by` | the idempotency key |
 /// | `shard_key_column = "shard_key"` | keeps that text in a column, at most 128 characters of it | not kept |
 /// | `lease = "5m"` | how long a claim is valid unless renewed; at least `100ms` | `1m` |
+/// | `lease_by = "shard"` | what a claim leases: `row`, or `shard` for far more jobs a second; see `LeaseBy` for what that costs | `row` |
 /// | `timeout = "30s"` | how long one attempt may take | no limit |
 /// | `retry(...)` | when to try again, see below | 10 attempts from `10s` on, doubling up to `1h` |
 /// | `lanes(fresh = 3, retry = 1)` | shares of new and of retried jobs in a batch while both wait, 1 to 1000 each | 3 and 1 |

@@ -9,7 +9,7 @@ use syn::{Attribute, Ident, Meta, Type};
 use crate::{
     check::{Checked, max_attempts},
     ident::SqlName,
-    names::{FinishedName, OwnColumn},
+    names::{FinishedName, LeaseByName, OwnColumn},
     parse::{JobOptions, ParsedField, ParsedLanes, ParsedRetry, default_column_name},
     sql_type::SqlType,
     template::{Format, Piece},
@@ -40,6 +40,7 @@ pub(crate) struct Settings {
     pub(crate) batch: Option<u16>,
     pub(crate) spread: Option<Duration>,
     pub(crate) finished: Option<FinishedName>,
+    pub(crate) lease_by: Option<LeaseByName>,
 }
 
 /// What places a job on a shard.
@@ -231,6 +232,7 @@ impl Settings {
             batch: options.batch.into_value(),
             spread: options.spread.into_value(),
             finished: options.finished.into_value(),
+            lease_by: options.lease_by.into_value(),
         })
     }
 }

@@ -81,6 +81,7 @@ names! {
         Batch "batch" "batch = 100",
         Spread "spread" r#"spread = "1h""#,
         Finished "finished" r#"finished = "history""#,
+        LeaseBy "lease_by" r#"lease_by = "shard""#,
         Columns "columns" r#"columns(next_attempt_at = "trigger_next_time")"#,
     }
 }
@@ -125,6 +126,14 @@ names! {
         Keep "keep" r#"finished = "keep""#,
         History "history" r#"finished = "history""#,
         Delete "delete" r#"finished = "delete""#,
+    }
+}
+
+names! {
+    /// What `lease_by` can be.
+    LeaseByName: "value of `lease_by`" {
+        Row "row" r#"lease_by = "row""#,
+        Shard "shard" r#"lease_by = "shard""#,
     }
 }
 

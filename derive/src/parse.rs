@@ -17,7 +17,7 @@ use crate::{
     diagnostics::{self, Errors},
     ident::SqlName,
     names::{
-        FIELD_ATTRIBUTE, FinishedName, JobOption, LaneOption, Name as _, OwnColumn,
+        FIELD_ATTRIBUTE, FinishedName, JobOption, LaneOption, LeaseByName, Name as _, OwnColumn,
         STRUCT_ATTRIBUTE, home_of,
     },
     template::Piece,
@@ -53,6 +53,7 @@ pub(crate) struct JobOptions {
     pub(crate) batch: Slot<u16>,
     pub(crate) spread: Slot<Duration>,
     pub(crate) finished: Slot<FinishedName>,
+    pub(crate) lease_by: Slot<LeaseByName>,
     pub(crate) columns: Slot<Vec<Renamed>>,
     /// Whether an attribute could not be read, so that anything may be missing.
     pub(crate) has_unread: bool,
@@ -166,7 +167,8 @@ impl JobOptions {
                 value::number(option, entry, 1..=1000)
             }),
             JobOption::Spread => self.spread.fill(option, entry, errors, value::span),
-            JobOption::Finished => self.finished.fill(option, entry, errors, value::finished),
+            JobOption::Finished => self.finished.fill(option, entry, errors, value::word),
+            JobOption::LeaseBy => self.lease_by.fill(option, entry, errors, value::word),
             JobOption::Columns => self.columns.fill(option, entry, errors, |option, entry| {
                 entry::given(entry, renamed(option, entry, errors)?)
             }),

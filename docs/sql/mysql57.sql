@@ -10,31 +10,28 @@ CREATE TABLE `retryjob_node` ( `job_table` varchar(64) collate utf8mb4_bin NOT N
 INSERT INTO `billing_job` (`shard_id`, `status`, `next_attempt_at`, `due_at`, `attempt_no`, `lease_seq`, `idempotency_key`, `created_at`, `updated_at`, `payload`, `service_id`) VALUES (?, 0, TIMESTAMPADD(MICROSECOND, ?, COALESCE(?, UTC_TIMESTAMP(6))), TIMESTAMPADD(MICROSECOND, ?, COALESCE(?, UTC_TIMESTAMP(6))), 0, 0, ?, UTC_TIMESTAMP(6), UTC_TIMESTAMP(6), ?, ?);
 
 -- find_keys
-SELECT `id`, `idempotency_key` FROM `billing_job` FORCE INDEX (`idempotency_key`) WHERE `idempotency_key` IN (?) FOR UPDATE;
+SELECT `id`, `idempotency_key` FROM `billing_job` FORCE INDEX (`idempotency_key`) WHERE `idempotency_key` IN (?) LOCK IN SHARE MODE;
 
--- heads_fresh
-SELECT `shard_id`, MIN(`next_attempt_at`), UTC_TIMESTAMP(6) FROM `billing_job` FORCE INDEX (`claim`) WHERE `status` = 0 GROUP BY `shard_id`;
-
--- heads_retry
-SELECT `shard_id`, MIN(`next_attempt_at`), UTC_TIMESTAMP(6) FROM `billing_job` FORCE INDEX (`claim`) WHERE `status` = 4 GROUP BY `shard_id`;
+-- heads
+SELECT 0, `shard_id`, MIN(`next_attempt_at`), UTC_TIMESTAMP(6) FROM `billing_job` FORCE INDEX (`claim`) WHERE `status` = 0 GROUP BY `shard_id` UNION ALL (SELECT 4, `shard_id`, MIN(`next_attempt_at`), UTC_TIMESTAMP(6) FROM `billing_job` FORCE INDEX (`claim`) WHERE `status` = 4 GROUP BY `shard_id`) UNION ALL (SELECT NULL, CAST(NULL AS UNSIGNED), NULL, UTC_TIMESTAMP(6));
 
 -- clock
 SELECT UTC_TIMESTAMP(6);
 
 -- pick_fresh
-SELECT `id`, `shard_id`, `attempt_no`, `lease_seq`, `idempotency_key`, TIMESTAMPDIFF(MICROSECOND, `due_at`, UTC_TIMESTAMP(6)) AS `age_us`, TIMESTAMPDIFF(MICROSECOND, `next_attempt_at`, UTC_TIMESTAMP(6)) AS `lag_us`, `payload`, `service_id` FROM `billing_job` FORCE INDEX (`claim`) WHERE `shard_id` = ? AND `status` = 0 AND `next_attempt_at` >= ? AND `next_attempt_at` <= UTC_TIMESTAMP(6) ORDER BY `next_attempt_at` ASC, `id` ASC LIMIT ?;
+SELECT `id`, `shard_id`, `attempt_no`, `lease_seq`, `next_attempt_at`, `idempotency_key`, TIMESTAMPDIFF(MICROSECOND, `due_at`, UTC_TIMESTAMP(6)) AS `age_us`, TIMESTAMPDIFF(MICROSECOND, `next_attempt_at`, UTC_TIMESTAMP(6)) AS `lag_us`, `payload`, `service_id` FROM `billing_job` FORCE INDEX (`claim`) WHERE `shard_id` = ? AND `status` = 0 AND `next_attempt_at` >= ? AND `next_attempt_at` <= UTC_TIMESTAMP(6) ORDER BY `next_attempt_at` ASC, `id` ASC LIMIT ?;
 
 -- pick_retry
-SELECT `id`, `shard_id`, `attempt_no`, `lease_seq`, `idempotency_key`, TIMESTAMPDIFF(MICROSECOND, `due_at`, UTC_TIMESTAMP(6)) AS `age_us`, TIMESTAMPDIFF(MICROSECOND, `next_attempt_at`, UTC_TIMESTAMP(6)) AS `lag_us`, `payload`, `service_id` FROM `billing_job` FORCE INDEX (`claim`) WHERE `shard_id` = ? AND `status` = 4 AND `next_attempt_at` >= ? AND `next_attempt_at` <= UTC_TIMESTAMP(6) AND `attempt_no` + (`lease_owner` IS NULL) < 6 ORDER BY `next_attempt_at` ASC, `id` ASC LIMIT ?;
+SELECT `id`, `shard_id`, `attempt_no`, `lease_seq`, `next_attempt_at`, `idempotency_key`, TIMESTAMPDIFF(MICROSECOND, `due_at`, UTC_TIMESTAMP(6)) AS `age_us`, TIMESTAMPDIFF(MICROSECOND, `next_attempt_at`, UTC_TIMESTAMP(6)) AS `lag_us`, `payload`, `service_id` FROM `billing_job` FORCE INDEX (`claim`) WHERE `shard_id` = ? AND `status` = 4 AND `next_attempt_at` >= ? AND `attempt_no` + (`lease_owner` IS NULL) < 6 AND `next_attempt_at` <= UTC_TIMESTAMP(6) ORDER BY `next_attempt_at` ASC, `id` ASC LIMIT ?;
 
 -- pick_alone
-SELECT `id`, `shard_id`, `attempt_no`, `lease_seq`, `idempotency_key`, TIMESTAMPDIFF(MICROSECOND, `due_at`, UTC_TIMESTAMP(6)) AS `age_us`, TIMESTAMPDIFF(MICROSECOND, `next_attempt_at`, UTC_TIMESTAMP(6)) AS `lag_us`, `payload`, `service_id` FROM `billing_job` FORCE INDEX (`claim`) WHERE `shard_id` = ? AND `status` = 4 AND `next_attempt_at` >= ? AND `next_attempt_at` <= UTC_TIMESTAMP(6) ORDER BY `next_attempt_at` ASC, `id` ASC LIMIT ?;
+SELECT `id`, `shard_id`, `attempt_no`, `lease_seq`, `next_attempt_at`, `idempotency_key`, TIMESTAMPDIFF(MICROSECOND, `due_at`, UTC_TIMESTAMP(6)) AS `age_us`, TIMESTAMPDIFF(MICROSECOND, `next_attempt_at`, UTC_TIMESTAMP(6)) AS `lag_us`, `payload`, `service_id` FROM `billing_job` FORCE INDEX (`claim`) WHERE `shard_id` = ? AND `status` = 4 AND `next_attempt_at` >= ? AND `next_attempt_at` <= UTC_TIMESTAMP(6) ORDER BY `next_attempt_at` ASC, `id` ASC LIMIT ?;
 
 -- take_fresh
-UPDATE `billing_job` SET `status` = 1, `attempt_no` = `attempt_no` + 1, `lease_seq` = `lease_seq` + 1, `lease_owner` = ?, `lease_until` = TIMESTAMPADD(MICROSECOND, ?, UTC_TIMESTAMP(6)), `updated_at` = UTC_TIMESTAMP(6) WHERE `status` + 0 = 0 AND (`id` = ? AND `lease_seq` = ?);
+UPDATE `billing_job` SET `status` = 1, `attempt_no` = `attempt_no` + 1, `lease_seq` = `lease_seq` + 1, `lease_owner` = ?, `lease_until` = TIMESTAMPADD(MICROSECOND, ?, UTC_TIMESTAMP(6)), `updated_at` = UTC_TIMESTAMP(6) WHERE `status` + 0 = 0 AND (`lease_seq` = ? AND `id` IN (?));
 
 -- take_retry
-UPDATE `billing_job` SET `status` = 1, `attempt_no` = `attempt_no` + 1, `lease_seq` = `lease_seq` + 1, `lease_owner` = ?, `lease_until` = TIMESTAMPADD(MICROSECOND, ?, UTC_TIMESTAMP(6)), `updated_at` = UTC_TIMESTAMP(6) WHERE `status` + 0 = 4 AND (`id` = ? AND `lease_seq` = ?);
+UPDATE `billing_job` SET `status` = 1, `attempt_no` = `attempt_no` + 1, `lease_seq` = `lease_seq` + 1, `lease_owner` = ?, `lease_until` = TIMESTAMPADD(MICROSECOND, ?, UTC_TIMESTAMP(6)), `updated_at` = UTC_TIMESTAMP(6) WHERE `status` + 0 = 4 AND (`lease_seq` = ? AND `id` IN (?));
 
 -- won
 SELECT `id` FROM `billing_job` WHERE `id` IN (?) AND `status` + 0 = 1 AND `lease_owner` = ?;
@@ -46,7 +43,7 @@ UPDATE `billing_job` SET `lease_until` = TIMESTAMPADD(MICROSECOND, ?, UTC_TIMEST
 SELECT `id` FROM `billing_job` WHERE `status` + 0 = 1 AND (`id` = ? AND `lease_seq` = ? AND `lease_owner` = ?) AND `lease_until` >= UTC_TIMESTAMP(6);
 
 -- succeed
-UPDATE `billing_job` SET `status` = 2, `lease_until` = NULL, `updated_at` = UTC_TIMESTAMP(6) WHERE `status` + 0 = 1 AND (`id` = ? AND `lease_seq` = ? AND `lease_owner` = ?) AND `lease_until` >= UTC_TIMESTAMP(6);
+UPDATE `billing_job` SET `status` = 2, `lease_until` = NULL, `updated_at` = UTC_TIMESTAMP(6) WHERE `status` + 0 = 1 AND `lease_owner` = ? AND (`lease_seq` = ? AND `id` IN (?)) AND `lease_until` >= UTC_TIMESTAMP(6);
 
 -- settle
 UPDATE `billing_job` SET `status` = (CASE WHEN (`id` = ?) THEN ? END), `next_attempt_at` = TIMESTAMPADD(MICROSECOND, (CASE WHEN (`id` = ?) THEN ? END), UTC_TIMESTAMP(6)), `attempt_no` = (CASE WHEN (`id` = ?) THEN ? END), `last_error` = COALESCE((CASE WHEN (`id` = ?) THEN ? END), `last_error`), `lease_until` = NULL, `updated_at` = UTC_TIMESTAMP(6) WHERE `status` + 0 = 1 AND (`id` = ? AND `lease_seq` = ? AND `lease_owner` = ?) AND `lease_until` >= UTC_TIMESTAMP(6);

@@ -20,23 +20,20 @@ INSERT INTO "billing_job" ("shard_id", "status", "next_attempt_at", "due_at", "a
 -- find_keys
 SELECT "id", "idempotency_key" FROM "billing_job" WHERE "idempotency_key" IN (?);
 
--- heads_fresh
-SELECT "shard_id", MIN("next_attempt_at"), CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000) FROM "billing_job" WHERE "status" = 0 GROUP BY "shard_id";
-
--- heads_retry
-SELECT "shard_id", MIN("next_attempt_at"), CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000) FROM "billing_job" WHERE "status" = 4 GROUP BY "shard_id";
+-- heads
+SELECT 0, "shard_id", MIN("next_attempt_at"), CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000) FROM "billing_job" WHERE "status" = 0 GROUP BY "shard_id" UNION ALL SELECT 4, "shard_id", MIN("next_attempt_at"), CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000) FROM "billing_job" WHERE "status" = 4 GROUP BY "shard_id" UNION ALL SELECT NULL, CAST(NULL AS UNSIGNED), NULL, CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000);
 
 -- clock
 SELECT CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000);
 
 -- pick_fresh
-SELECT "id", "shard_id", "attempt_no", "lease_seq", "idempotency_key", (CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000)) - "due_at" AS "age_us", (CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000)) - "next_attempt_at" AS "lag_us", "payload", "service_id" FROM "billing_job" WHERE "shard_id" = ? AND "status" = 0 AND "next_attempt_at" >= ? AND "next_attempt_at" <= CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000) ORDER BY "next_attempt_at" ASC, "id" ASC LIMIT ?;
+SELECT "id", "shard_id", "attempt_no", "lease_seq", "next_attempt_at", "idempotency_key", (CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000)) - "due_at" AS "age_us", (CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000)) - "next_attempt_at" AS "lag_us", "payload", "service_id" FROM "billing_job" WHERE "shard_id" = ? AND "status" = 0 AND "next_attempt_at" >= ? AND "next_attempt_at" <= CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000) ORDER BY "next_attempt_at" ASC, "id" ASC LIMIT ?;
 
 -- pick_retry
-SELECT "id", "shard_id", "attempt_no", "lease_seq", "idempotency_key", (CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000)) - "due_at" AS "age_us", (CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000)) - "next_attempt_at" AS "lag_us", "payload", "service_id" FROM "billing_job" WHERE "shard_id" = ? AND "status" = 4 AND "next_attempt_at" >= ? AND "next_attempt_at" <= CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000) AND "attempt_no" + ("lease_owner" IS NULL) < 6 ORDER BY "next_attempt_at" ASC, "id" ASC LIMIT ?;
+SELECT "id", "shard_id", "attempt_no", "lease_seq", "next_attempt_at", "idempotency_key", (CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000)) - "due_at" AS "age_us", (CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000)) - "next_attempt_at" AS "lag_us", "payload", "service_id" FROM "billing_job" WHERE "shard_id" = ? AND "status" = 4 AND "next_attempt_at" >= ? AND "attempt_no" + ("lease_owner" IS NULL) < 6 AND "next_attempt_at" <= CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000) ORDER BY "next_attempt_at" ASC, "id" ASC LIMIT ?;
 
 -- pick_alone
-SELECT "id", "shard_id", "attempt_no", "lease_seq", "idempotency_key", (CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000)) - "due_at" AS "age_us", (CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000)) - "next_attempt_at" AS "lag_us", "payload", "service_id" FROM "billing_job" WHERE "shard_id" = ? AND "status" = 4 AND "next_attempt_at" >= ? AND "next_attempt_at" <= CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000) ORDER BY "next_attempt_at" ASC, "id" ASC LIMIT ?;
+SELECT "id", "shard_id", "attempt_no", "lease_seq", "next_attempt_at", "idempotency_key", (CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000)) - "due_at" AS "age_us", (CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000)) - "next_attempt_at" AS "lag_us", "payload", "service_id" FROM "billing_job" WHERE "shard_id" = ? AND "status" = 4 AND "next_attempt_at" >= ? AND "next_attempt_at" <= CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000) ORDER BY "next_attempt_at" ASC, "id" ASC LIMIT ?;
 
 -- take_fresh
 UPDATE "billing_job" SET "status" = 1, "attempt_no" = "attempt_no" + 1, "lease_seq" = "lease_seq" + 1, "lease_owner" = ?, "lease_until" = (CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000)) + ?, "updated_at" = CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000) WHERE "status" + 0 = 0 AND "id" IN (?);
@@ -54,7 +51,7 @@ UPDATE "billing_job" SET "lease_until" = (CAST(ROUND(unixepoch('now', 'subsec') 
 SELECT "id" FROM "billing_job" WHERE "status" + 0 = 1 AND ("id" = ? AND "lease_seq" = ? AND "lease_owner" = ?) AND "lease_until" >= CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000);
 
 -- succeed
-UPDATE "billing_job" SET "status" = 2, "lease_until" = NULL, "updated_at" = CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000) WHERE "status" + 0 = 1 AND ("id" = ? AND "lease_seq" = ? AND "lease_owner" = ?) AND "lease_until" >= CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000);
+UPDATE "billing_job" SET "status" = 2, "lease_until" = NULL, "updated_at" = CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000) WHERE "status" + 0 = 1 AND "lease_owner" = ? AND ("lease_seq" = ? AND "id" IN (?)) AND "lease_until" >= CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000);
 
 -- settle
 UPDATE "billing_job" SET "status" = (CASE WHEN ("id" = ?) THEN ? END), "next_attempt_at" = (CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000)) + (CASE WHEN ("id" = ?) THEN ? END), "attempt_no" = (CASE WHEN ("id" = ?) THEN ? END), "last_error" = COALESCE((CASE WHEN ("id" = ?) THEN ? END), "last_error"), "lease_until" = NULL, "updated_at" = CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000) WHERE "status" + 0 = 1 AND ("id" = ? AND "lease_seq" = ? AND "lease_owner" = ?) AND "lease_until" >= CAST(ROUND(unixepoch('now', 'subsec') * (1000)) AS INTEGER) * (1000);

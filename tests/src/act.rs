@@ -48,7 +48,7 @@ pub async fn claim_as(
     lane: Lane,
     limit: u16,
 ) -> Vec<ClaimedJob> {
-    let heads = backend.due_heads(lane).await.unwrap().due().collect();
+    let heads = backend.due_heads().await.unwrap().of(lane).due().collect();
     let claim = Claim {
         owner,
         lane,

@@ -21,6 +21,7 @@ pub mod race;
 pub mod reap;
 pub mod renew;
 pub mod settings;
+pub mod shards;
 pub mod skip_locked;
 pub mod statements;
 pub mod transaction;

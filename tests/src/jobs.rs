@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use retryjob_core::{
-    Backoff, Column, ColumnType, Finished, IdempotencyKey, Ident, JobSchema, KeyEncoder,
+    Backoff, Column, ColumnType, Finished, IdempotencyKey, Ident, JobSchema, KeyEncoder, LeaseBy,
     RetryPolicy, Value,
     op::enqueue::{Due, NewJob},
 };
@@ -44,6 +44,29 @@ pub const DELETED: JobSchema = JobSchema {
 pub const ARCHIVED: JobSchema = JobSchema {
     finished: Finished::History,
     ..base("archived")
+}
+.checked();
+
+/// Jobs under the leases of their shards.
+pub const HELD: JobSchema = JobSchema {
+    lease_by: LeaseBy::Shard,
+    ..base("held")
+}
+.checked();
+
+/// The same, and rows that succeeded are deleted.
+pub const HELD_DELETED: JobSchema = JobSchema {
+    lease_by: LeaseBy::Shard,
+    finished: Finished::Delete,
+    ..base("held_deleted")
+}
+.checked();
+
+/// The same, and rows that succeeded move to a history table.
+pub const HELD_ARCHIVED: JobSchema = JobSchema {
+    lease_by: LeaseBy::Shard,
+    finished: Finished::History,
+    ..base("held_archived")
 }
 .checked();
 

@@ -108,6 +108,21 @@ macro_rules! conformance {
                 has_open_sees_waiting_and_running_jobs,
                 has_open_never_misses_a_job_that_moves,
             }
+            shards {
+                a_shard_has_one_holder_and_a_fence_that_grows,
+                a_lapse_leaves_jobs_in_doubt_and_a_release_does_not,
+                claim_under_a_shards_lease_writes_nothing,
+                claim_without_the_shards_lease_gives_nothing,
+                finish_under_a_shards_lease_claims_and_finishes_at_once,
+                finish_under_a_shards_lease_that_is_lost_changes_nothing,
+                finish_under_a_shards_lease_compares_the_rows_fence,
+                claim_of_jobs_in_doubt_looks_at_nothing_before_the_head,
+                success_under_a_shards_lease_moves_or_deletes_the_row,
+                finish_in_under_a_shards_lease_commits_with_the_callers_writes,
+                an_operators_hold_or_cancel_is_honoured_at_finish,
+                jobs_in_doubt_are_claimed_by_their_rows,
+                finishes_of_both_kinds_of_lease_are_written_together,
+            }
             nodes {
                 members_are_the_nodes_whose_heartbeat_stands,
                 a_node_that_left_is_no_member,
@@ -154,6 +169,8 @@ macro_rules! conformance_sql {
                 statements_that_write_leave_rows_in_any_other_status,
                 statements_that_read_leases_pass_over_all_other_rows,
                 forget_leaves_a_node_that_came_back,
+                a_shard_that_was_taken_meanwhile_is_not_taken,
+                the_leases_that_stand_are_those_that_were_asked_for,
                 history_leaves_rows_that_succeeded_before_there_was_one,
             }
         }

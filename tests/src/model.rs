@@ -2,13 +2,17 @@
 //! side by side, with answers and rows compared after every step.
 
 mod compare;
+mod shards;
 mod step;
 
 use std::{collections::BTreeMap, time::Duration};
 
 use retryjob_core::{
-    Backoff, Finished, Ident, JobSchema, Memory, RetryPolicy,
-    op::claim::{ClaimedJob, Lease},
+    Backoff, Finished, Ident, JobSchema, LeaseBy, Memory, RetryPolicy,
+    op::{
+        claim::{ClaimedJob, Lease},
+        shards::ShardFence,
+    },
 };
 
 pub use self::step::{Step, steps};
@@ -39,8 +43,9 @@ const BASE: JobSchema = JobSchema {
     ..JobSchema::new(Ident::new("model_keep"))
 };
 
-/// The job types that sequences run on: what succeeded stays, or goes.
-pub static SCHEMAS: [JobSchema; 3] = [
+/// The job types that sequences run on: what succeeded stays, or goes; leases of
+/// rows, or of shards.
+pub static SCHEMAS: [JobSchema; 5] = [
     BASE.checked(),
     JobSchema {
         table: Ident::new("model_delete"),
@@ -51,6 +56,19 @@ pub static SCHEMAS: [JobSchema; 3] = [
     JobSchema {
         table: Ident::new("model_history"),
         finished: Finished::History,
+        ..BASE
+    }
+    .checked(),
+    JobSchema {
+        table: Ident::new("model_held_keep"),
+        lease_by: LeaseBy::Shard,
+        ..BASE
+    }
+    .checked(),
+    JobSchema {
+        table: Ident::new("model_held_delete"),
+        lease_by: LeaseBy::Shard,
+        finished: Finished::Delete,
         ..BASE
     }
     .checked(),
@@ -68,6 +86,8 @@ pub struct Pair<'a, D: TestDatabase> {
     /// Every claim ever made, in the reference's ids.
     claimed: Vec<ClaimedJob>,
     next_owner: u64,
+    /// Every lease of a shard that each node was ever told of.
+    fences: [Vec<ShardFence>; shards::NODES],
 }
 
 impl<'a, D: TestDatabase> Pair<'a, D> {
@@ -81,6 +101,7 @@ impl<'a, D: TestDatabase> Pair<'a, D> {
             ids: BTreeMap::new(),
             claimed: Vec::new(),
             next_owner: 0,
+            fences: Default::default(),
         }
     }
 

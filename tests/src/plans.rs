@@ -1,17 +1,17 @@
-//! How each server runs the statements of [`BillingJob`], on rows as a busy
+//! How each server runs the statements of [`BILLING_BOTH`], on rows as a busy
 //! table has them: by the expected index, without a sort and without a
 //! temporary table.
 
 use std::{collections::BTreeSet, env, fs, path::PathBuf};
 
 use retryjob::{
-    Backend, RetryJob as _, Sqlite,
+    Backend, Sqlite,
     sql::{Slot, Statement},
 };
 use retryjob_core::IdempotencyKey;
 use sqlx::{AssertSqlSafe, Column as _, MySqlConnection, Row as _, mysql::MySqlRow};
 
-use crate::{inspect::ServerUnderTest, samples::BillingJob};
+use crate::{inspect::ServerUnderTest, samples::BILLING_BOTH};
 
 /// 100,000 rows as a busy table has them: most of them finished, some that
 /// wait in each lane, 2,000 running.
@@ -33,15 +33,24 @@ const FILL_NODES: &str = "
     SELECT IF(a.d = 0, 'billing_job', CONCAT('job_', a.d)), CONCAT('node-', b.d), UTC_TIMESTAMP(6)
     FROM digit a, digit b";
 
+/// 256 shards of ten job types.
+const FILL_SHARDS: &str = "
+    INSERT INTO retryjob_shard (job_table, shard_id, node, fence, lease_until, doubt_until)
+    SELECT IF(a.d = 0, 'billing_job', CONCAT('job_', a.d)), b.d + 10 * c.d + 100 * e.d,
+        CONCAT('node-', b.d), 1, UTC_TIMESTAMP(6) + INTERVAL 1 HOUR, UTC_TIMESTAMP(6)
+    FROM digit a, digit b, digit c, digit e WHERE b.d + 10 * c.d + 100 * e.d < 256";
+
 /// The index that each statement reads by; the first word of its name decides.
 fn expected_index(name: &str) -> Option<&'static str> {
     let stem = name.split('[').next().unwrap();
     Some(match stem {
-        "heads_fresh" | "heads_retry" | "pick_fresh" | "pick_retry" | "pick_alone" => "claim",
+        "heads" | "pick_fresh" | "pick_retry" | "pick_alone" => "claim",
         "lapsed" | "any_open" | "counts" => "lease",
         "find_keys" => "idempotency_key",
+        // And the lease of the shard beside it.
+        "pick_held" | "pick_doubt" => "PRIMARY claim",
         // No table is read.
-        "insert" | "clock" | "node_join" => return None,
+        "insert" | "clock" | "node_join" | "shard_add" => return None,
         _ => "PRIMARY",
     })
 }
@@ -116,7 +125,7 @@ impl ServerPlans {
         let number = IdempotencyKey::random().to_u64();
         let name = format!("retryjob_plans_{number:016x}");
         let url = server.database(&name).await;
-        let backend = B::connect(&url, BillingJob::schema()).await.unwrap();
+        let backend = B::connect(&url, &BILLING_BOTH).await.unwrap();
         backend.install().await.unwrap();
         let mut connection = server.connection().await;
         for sql in [
@@ -125,7 +134,8 @@ impl ServerPlans {
              UNION SELECT 5 UNION SELECT 6 UNION SELECT 7 UNION SELECT 8 UNION SELECT 9".into(),
             FILL_MYSQL.into(),
             FILL_NODES.into(),
-            "ANALYZE TABLE billing_job, retryjob_node".into(),
+            FILL_SHARDS.into(),
+            "ANALYZE TABLE billing_job, retryjob_node, retryjob_shard".into(),
         ] {
             sqlx::raw_sql(AssertSqlSafe(sql)).execute(&mut connection).await.unwrap();
         }
@@ -211,7 +221,7 @@ impl SqlitePlans {
         let folder = env::temp_dir().join(format!("retryjob-plans-{number:016x}"));
         fs::create_dir_all(&folder).unwrap();
         let url = format!("sqlite://{}/jobs.sqlite", folder.display());
-        let backend = Sqlite::connect(&url, BillingJob::schema()).await.unwrap();
+        let backend = Sqlite::connect(&url, &BILLING_BOTH).await.unwrap();
         backend.install().await.unwrap();
         Self { folder, backend }
     }
@@ -223,7 +233,11 @@ impl Plans for SqlitePlans {
             "PRIMARY" if name.starts_with("node") => {
                 "INDEX sqlite_autoindex_retryjob_node_1".to_owned()
             }
+            "PRIMARY" if name.starts_with("shard") => {
+                "INDEX sqlite_autoindex_retryjob_shard_1".to_owned()
+            }
             "PRIMARY" => "INTEGER PRIMARY KEY".to_owned(),
+            "PRIMARY claim" => "billing_job_claim".to_owned(),
             index => format!("billing_job_{index}"),
         };
         let sql = spelled_out(statement)

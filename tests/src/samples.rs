@@ -1,7 +1,7 @@
-//! Three job types that are unlike each other, for snapshots and plans.
+//! Four job types that are unlike each other, for snapshots and plans.
 
 use chrono::{DateTime, NaiveDate, Utc};
-use retryjob::{JobSchema, RetryJob};
+use retryjob::{JobSchema, LeaseBy, RetryJob};
 use serde::{Deserialize, Serialize};
 
 /// What a charge is for.
@@ -82,8 +82,35 @@ pub struct Reminder {
     pub user_id: u64,
 }
 
-/// The schemas of all three.
+/// Leases of shards.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, RetryJob)]
+#[retry_job(
+    table = "settlement",
+    shards = 32,
+    lease_by = "shard",
+    finished = "delete"
+)]
+pub struct Settlement {
+    #[job(unique)]
+    pub day: NaiveDate,
+    #[job(unique)]
+    pub merchant_id: u64,
+}
+
+/// [`BillingJob`] under leases of shards: the same table, and the statements of
+/// both kinds of lease.
+pub const BILLING_BOTH: JobSchema = JobSchema {
+    lease_by: LeaseBy::Shard,
+    ..BillingJob::SCHEMA
+};
+
+/// The schemas of all four.
 #[must_use]
-pub fn schemas() -> [&'static JobSchema; 3] {
-    [BillingJob::schema(), Order::schema(), Reminder::schema()]
+pub fn schemas() -> [&'static JobSchema; 4] {
+    [
+        BillingJob::schema(),
+        Order::schema(),
+        Reminder::schema(),
+        Settlement::schema(),
+    ]
 }

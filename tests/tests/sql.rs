@@ -1,4 +1,4 @@
-//! Every statement of three job types on every backend, as snapshots, and the
+//! Every statement of four job types on every backend, as snapshots, and the
 //! generated files in `docs/sql`.
 #![allow(clippy::unwrap_used, reason = "a panic is a failed test")]
 

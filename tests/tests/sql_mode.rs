@@ -69,12 +69,7 @@ async fn check_modes<B: Backend<Connection = MySqlConnection>>(server: ServerUnd
         let claim = Claim {
             owner: Node::new("modes").lease_owner(),
             lane: Lane::Fresh,
-            heads: backend
-                .due_heads(Lane::Fresh)
-                .await
-                .unwrap()
-                .due()
-                .collect(),
+            heads: backend.due_heads().await.unwrap().fresh.due().collect(),
             limit: 10,
             lease: Odd::SCHEMA.lease,
         };

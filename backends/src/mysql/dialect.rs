@@ -5,8 +5,8 @@ use retryjob_core::{
     sql::{Dialect, Query},
 };
 use sea_query::{
-    ColumnDef, Expr, Func, IndexCreateStatement, MysqlQueryBuilder, SelectStatement,
-    TableCreateStatement, Values,
+    ColumnDef, Expr, ExprTrait as _, Func, IndexCreateStatement, MysqlQueryBuilder,
+    SelectStatement, TableCreateStatement, Values,
     extension::mysql::{IndexHintScope, MySqlSelectStatementExt as _},
 };
 
@@ -86,6 +86,12 @@ impl Dialect for MysqlDialect {
         column.auto_increment();
     }
 
+    /// Two ranges of one index; a comparison of rows would be none.
+    fn comes_after(&self, [first, second]: [Expr; 2], [than, then]: [Expr; 2]) -> Expr {
+        let is_later = first.clone().gt(than.clone());
+        is_later.or(first.eq(than).and(second.gt(then)))
+    }
+
     fn can_skip_locked(&self) -> bool {
         self.can_skip_locked
     }
@@ -113,7 +119,10 @@ impl Dialect for MysqlDialect {
 
     fn write(&self, query: &Query) -> (String, Values) {
         match query {
-            Query::Select(select) => select.build(MysqlQueryBuilder),
+            Query::Select(select) => {
+                let (sql, values) = select.build(MysqlQueryBuilder);
+                (in_share_mode(sql), values)
+            }
             Query::Insert(insert) => insert.build(MysqlQueryBuilder),
             Query::Update(update) => update.build(MysqlQueryBuilder),
             Query::Delete(delete) => delete.build(MysqlQueryBuilder),
@@ -133,5 +142,13 @@ impl Dialect for MysqlDialect {
 
     fn write_index(&self, index: &IndexCreateStatement) -> String {
         index.build(MysqlQueryBuilder)
+    }
+}
+
+/// Words that MySQL 5.7 and MariaDB know as well.
+fn in_share_mode(sql: String) -> String {
+    match sql.strip_suffix(" FOR SHARE") {
+        Some(unlocked) => format!("{unlocked} LOCK IN SHARE MODE"),
+        None => sql,
     }
 }

@@ -3,14 +3,14 @@
 use std::{collections::HashSet, time::Duration};
 
 use retryjob_core::{
-    IdempotencyKey, JobSchema, Lease, Value,
-    op::claim::{CLAIM_SHARDS_MAX, Claim, ClaimedJob},
+    DbTime, IdempotencyKey, JobSchema, Lease, Value,
+    op::claim::{CLAIM_SHARDS_MAX, Claim, ClaimedJob, LeaseOwner},
     schema::BATCH_MAX,
     sql::{Bind, Catalogue, Slot},
     time::span_us,
 };
 
-use super::{entry, read, read_list, unbound, write_list};
+use super::{entry, groups, lease_value, read, read_list, unbound, write_list};
 use crate::{
     fault::Fault,
     session::{Fields, Row, Session},
@@ -38,21 +38,23 @@ pub(crate) async fn pick<S: Session>(
             Slot::ShardId => Value::U64(head.shard_id.into()),
             Slot::HeadAt => Value::DateTime(head.next_attempt_at.to_utc()),
             Slot::Limit => Value::U64(wanted as u64),
-            slot => unbound(slot),
+            slot => super::shards::job_table(schema, slot),
         };
         for row in read(session, statement, value).await? {
-            picked.push(job(row, schema, claim)?);
+            picked.push(job(row, schema, &claim.owner)?);
         }
     }
     Ok(picked)
 }
 
-fn job(row: Row, schema: &JobSchema, claim: &Claim) -> Result<ClaimedJob, Fault> {
+/// A due row as it will be once it is leased.
+pub(crate) fn job(row: Row, schema: &JobSchema, owner: &LeaseOwner) -> Result<ClaimedJob, Fault> {
     let mut fields = Fields::of(row);
     let id = fields.take("id")?;
     let shard_id = fields.take("shard_id")?;
     let attempt_no: u16 = fields.take("attempt_no")?;
     let lease_seq: u64 = fields.take("lease_seq")?;
+    let next_attempt_at = DbTime::from_utc(fields.take("next_attempt_at")?);
     let key: [u8; 32] = fields.take("idempotency_key")?;
     let age_us: i64 = fields.take("age_us")?;
     let lag_us: i64 = fields.take("lag_us")?;
@@ -63,11 +65,13 @@ fn job(row: Row, schema: &JobSchema, claim: &Claim) -> Result<ClaimedJob, Fault>
     Ok(ClaimedJob {
         lease: Lease {
             id,
-            owner: claim.owner.clone(),
+            owner: owner.clone(),
             lease_seq: lease_seq + 1,
+            shard: None,
         },
         shard_id,
         attempt_no: attempt_no.saturating_add(1),
+        next_attempt_at,
         age: span(age_us),
         lag: span(lag_us),
         idempotency_key: IdempotencyKey::from_bytes(key),
@@ -81,8 +85,7 @@ pub(crate) fn span(us: i64) -> Duration {
     Duration::from_micros(u64::try_from(us).unwrap_or(0))
 }
 
-/// Leases picked jobs, in the order of their ids, and answers those that were
-/// won.
+/// Leases picked jobs, and answers those that were won.
 ///
 /// A job is won when its row is as it was picked: `lease_seq` grows with every
 /// claim, so one that was claimed and given back meanwhile is not taken for
@@ -93,21 +96,20 @@ pub(crate) async fn take<S: Session>(
     claim: &Claim,
     picked: &[ClaimedJob],
 ) -> Result<Picked, Fault> {
-    let mut sorted: Vec<&Lease> = picked.iter().map(|job| &job.lease).collect();
-    sorted.sort_unstable_by_key(|lease| lease.id);
     let statements = catalogue.take.of(claim.lane);
     let mut are_all_won = true;
-    for leases in sorted.chunks(statements.len_max()) {
-        let value = |bind: Bind| match bind.slot {
-            Slot::LeaseUs => Value::I64(span_us(claim.lease)),
-            Slot::Owner => Value::Text(claim.owner.as_str().to_owned()),
-            // The lease counts one more than the row that was picked.
-            Slot::LeaseSeq => Value::U64(entry(leases, bind.entry).lease_seq - 1),
-            Slot::Id => Value::U64(entry(leases, bind.entry).id),
-            slot => unbound(slot),
-        };
-        let done = write_list(session, statements, leases.len(), value).await?;
-        are_all_won &= done.matched == leases.len() as u64;
+    let jobs: Vec<_> = picked.iter().collect();
+    for group in groups(statements, &jobs) {
+        for jobs in group.chunks(statements.len_max()) {
+            let value = |bind: Bind| match bind.slot {
+                Slot::LeaseUs => Value::I64(span_us(claim.lease)),
+                // The lease counts one more than the row that was picked.
+                Slot::LeaseSeq => Value::U64(jobs[0].lease.lease_seq - 1),
+                slot => lease_value(&entry(jobs, bind.entry).lease, slot),
+            };
+            let done = write_list(session, statements, jobs.len(), value).await?;
+            are_all_won &= done.matched == jobs.len() as u64;
+        }
     }
     if are_all_won {
         return Ok(picked.to_vec());

@@ -174,11 +174,21 @@ async fn insert<S: Session>(
     let (_, statement) = catalogue.insert.at_most(jobs.len());
     let values = statement.values(|bind| value(jobs[bind.entry], bind.slot));
     let done = session.execute(statement, values).await?;
-    match jobs {
-        [only] => Ok(HashMap::from([(only.idempotency_key, done.last_id)])),
-        // The server numbers the rows of one statement without gaps only in
-        // some of its modes, so their ids are read.
-        several => find(session, catalogue, several).await,
+    let (first, last) = match jobs {
+        [only] => return Ok(HashMap::from([(only.idempotency_key, done.last_id)])),
+        [first, .., last] => (first, last),
+        [] => return Ok(HashMap::new()),
+    };
+    // Rows of one statement get growing numbers in its order. Whether without
+    // gaps depends on the server's mode, but as many numbers as rows leave none.
+    let ends = find(session, catalogue, &[*first, *last]).await?;
+    let id_of = |job: &NewJob| ends.get(&job.idempotency_key).copied();
+    match (id_of(first), id_of(last)) {
+        (Some(from), Some(to)) if to.wrapping_sub(from) == jobs.len() as u64 - 1 => {
+            let keys = jobs.iter().map(|job| job.idempotency_key);
+            Ok(keys.zip(from..).collect())
+        }
+        _ => find(session, catalogue, jobs).await,
     }
 }
 

@@ -1,15 +1,20 @@
 //! Finish.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use retryjob_core::{
-    Finished as Keeping, JobSchema, Value,
-    op::finish::{Ending, Finish, Finished, Settled},
+    Finished as Keeping, JobSchema, Lease, Value,
+    op::{
+        finish::{Ending, Finish, Finished, Settled},
+        shards::ShardFence,
+    },
     sql::{Bind, Catalogue, Slot},
     time::span_us,
 };
 
-use super::{Operation, entry, lease_value, read_list, status, unbound, write_list};
+use super::{
+    Operation, entry, groups, lease_value, read_list, shards::live, status, unbound, write_list,
+};
 use crate::{
     fault::Fault,
     session::{Fields, Session},
@@ -28,8 +33,9 @@ pub(crate) struct FinishAll<'a> {
 #[derive(Default)]
 struct Round {
     seen: HashSet<u64>,
-    successes: Vec<Finish>,
-    others: Vec<Finish>,
+    by_row: Vec<Finish>,
+    /// All of one node.
+    by_shard: Vec<Finish>,
 }
 
 impl<'a> FinishAll<'a> {
@@ -37,10 +43,8 @@ impl<'a> FinishAll<'a> {
         finishes.sort_by_key(|finish| finish.lease.id);
         let mut rounds = vec![Round::default()];
         for finish in finishes {
-            // A job comes twice when a late attempt ends beside the next one:
-            // each is judged by its own lease.
-            let is_free = |round: &Round| !round.seen.contains(&finish.lease.id);
-            let at = rounds.iter().position(is_free).unwrap_or(rounds.len());
+            let takes = |round: &Round| round.takes(&finish.lease);
+            let at = rounds.iter().position(takes).unwrap_or(rounds.len());
             if at == rounds.len() {
                 rounds.push(Round::default());
             }
@@ -51,47 +55,6 @@ impl<'a> FinishAll<'a> {
             rounds,
             is_careful: false,
         }
-    }
-
-    async fn succeed<S: Session>(
-        &mut self,
-        round: usize,
-        session: &mut S,
-        catalogue: &Catalogue,
-        is_unsure: bool,
-    ) -> Result<Vec<u64>, Fault> {
-        let is_deleting = self.schema.finished == Keeping::Delete;
-        let len_max = match self.is_careful {
-            true => 1,
-            false => catalogue.succeed.len_max(),
-        };
-        let mut lost = Vec::new();
-        for chunk in self.rounds[round].successes.chunks(len_max) {
-            let value = |bind: Bind| lease_value(&entry(chunk, bind.entry).lease, bind.slot);
-            let done = write_list(session, &catalogue.succeed, chunk.len(), value).await?;
-            if done.matched == chunk.len() as u64 {
-                archive(session, catalogue, &ids(chunk)).await?;
-                continue;
-            }
-            if is_deleting && chunk.len() > 1 {
-                // Which rows this deleted and which were gone before can't be
-                // told afterwards.
-                self.is_careful = true;
-                return Err(Fault::Again);
-            }
-            let rows = outcomes(session, catalogue, chunk).await?;
-            let (written, late): (Vec<&Finish>, Vec<&Finish>) =
-                chunk
-                    .iter()
-                    .partition(|finish| match rows.get(&finish.lease.id) {
-                        Some(row) => row.is_of(finish),
-                        None => is_unsure && self.schema.finished != Keeping::Keep,
-                    });
-            let written: Vec<u64> = written.iter().map(|finish| finish.lease.id).collect();
-            archive(session, catalogue, &written).await?;
-            lost.extend(late.iter().map(|finish| finish.lease.id));
-        }
-        Ok(lost)
     }
 }
 
@@ -106,61 +69,192 @@ impl Operation for FinishAll<'_> {
         is_unsure: bool,
     ) -> Result<Finished, Fault> {
         let mut lost = Vec::new();
-        for round in 0..self.rounds.len() {
-            let late = self.succeed(round, session, catalogue, is_unsure).await?;
-            lost.extend(late);
-            lost.extend(settle(session, catalogue, &self.rounds[round].others).await?);
+        for round in &self.rounds {
+            let mut writing = Writing {
+                session,
+                catalogue,
+                schema: self.schema,
+                is_unsure,
+                is_careful: &mut self.is_careful,
+                lost: &mut lost,
+            };
+            writing.round(round).await?;
         }
+        lost.sort_unstable();
         Ok(Finished { lost })
     }
 }
 
+/// One round on its way.
+struct Writing<'a, S> {
+    session: &'a mut S,
+    catalogue: &'a Catalogue,
+    schema: &'a JobSchema,
+    is_unsure: bool,
+    is_careful: &'a mut bool,
+    /// The ids of those that came too late.
+    lost: &'a mut Vec<u64>,
+}
+
+impl<S: Session> Writing<'_, S> {
+    async fn round(&mut self, round: &Round) -> Result<(), Fault> {
+        let by_shard = self.proven(&round.by_shard).await?;
+        for finishes in [by_shard, round.by_row.iter().collect()] {
+            let (successes, others): (Vec<_>, Vec<_>) = finishes
+                .into_iter()
+                .partition(|finish| matches!(finish.ending, Ending::Success));
+            self.succeed(&successes).await?;
+            self.settle(&others).await?;
+        }
+        Ok(())
+    }
+
+    /// Those whose shard's lease stands. The others came too late, unless an
+    /// earlier run has written them.
+    async fn proven<'b>(&mut self, finishes: &'b [Finish]) -> Result<Vec<&'b Finish>, Fault> {
+        let fences = finishes.iter().filter_map(|finish| finish.lease.shard);
+        let fences: BTreeSet<ShardFence> = fences.collect();
+        let Some(first) = finishes.first() else {
+            return Ok(Vec::new());
+        };
+        let owner = &first.lease.owner;
+        let live = live(self.session, self.catalogue, self.schema, owner, &fences).await?;
+        let stands = |finish: &&Finish| {
+            let shard = finish.lease.shard;
+            shard.is_some_and(|fence| live.contains(&fence.shard_id))
+        };
+        let (standing, late): (Vec<_>, Vec<_>) = finishes.iter().partition(stands);
+        // The row of a success does not tell who wrote it: while the lease stands
+        // it was this node, afterwards it may have been another.
+        let (unclear, others): (Vec<_>, Vec<_>) = late
+            .into_iter()
+            .partition(|finish| finish.is_held_success() && !self.is_unsure);
+        self.lost
+            .extend(unclear.iter().map(|finish| finish.lease.id));
+        self.look(others).await?;
+        Ok(standing)
+    }
+
+    async fn succeed(&mut self, finishes: &[&Finish]) -> Result<(), Fault> {
+        let Some(first) = finishes.first() else {
+            return Ok(());
+        };
+        let statements = match first.lease.shard {
+            None => &self.catalogue.succeed,
+            Some(_) => &self.catalogue.held().succeed,
+        };
+        let is_deleting = self.schema.finished == Keeping::Delete;
+        let len_max = match *self.is_careful {
+            true => 1,
+            false => statements.len_max(),
+        };
+        let groups = groups(statements, finishes);
+        for chunk in groups.iter().flat_map(|group| group.chunks(len_max)) {
+            let value = |bind: Bind| fence_value(&entry(chunk, bind.entry).lease, bind.slot);
+            let done = write_list(self.session, statements, chunk.len(), value).await?;
+            if done.matched == chunk.len() as u64 {
+                let ids: Vec<_> = chunk.iter().map(|finish| finish.lease.id).collect();
+                archive(self.session, self.catalogue, &ids).await?;
+                continue;
+            }
+            if is_deleting && chunk.len() > 1 {
+                // Which rows this deleted and which were gone before can't be
+                // told afterwards.
+                *self.is_careful = true;
+                return Err(Fault::Again);
+            }
+            let written = self.look(chunk.iter().copied()).await?;
+            archive(self.session, self.catalogue, &written).await?;
+        }
+        Ok(())
+    }
+
+    async fn settle(&mut self, finishes: &[&Finish]) -> Result<(), Fault> {
+        let Some(first) = finishes.first() else {
+            return Ok(());
+        };
+        let statements = match first.lease.shard {
+            None => &self.catalogue.settle,
+            Some(_) => &self.catalogue.held().settle,
+        };
+        for chunk in finishes.chunks(statements.len_max()) {
+            let settled: Vec<Settled> = chunk.iter().map(|finish| finish.settled()).collect();
+            let value = |Bind { slot, entry: at }| {
+                settle_value(entry::<&Finish>(chunk, at), entry(&settled, at), slot)
+            };
+            let done = write_list(self.session, statements, chunk.len(), value).await?;
+            if done.matched < chunk.len() as u64 {
+                self.look(chunk.iter().copied()).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Looks which of these were written, and answers their ids; the others are
+    /// lost. A row that is gone was written by a run before, if there was one.
+    async fn look(
+        &mut self,
+        finishes: impl IntoIterator<Item = &Finish>,
+    ) -> Result<Vec<u64>, Fault> {
+        let finishes: Vec<_> = finishes.into_iter().collect();
+        let mut written = Vec::new();
+        for chunk in finishes.chunks(self.catalogue.outcome.len_max()) {
+            let ids: Vec<_> = chunk.iter().map(|finish| finish.lease.id).collect();
+            let rows = outcomes(self.session, self.catalogue, &ids).await?;
+            for finish in chunk {
+                let id = finish.lease.id;
+                let may_be_gone = self.schema.finished != Keeping::Keep
+                    && matches!(finish.ending, Ending::Success);
+                let is_written = match rows.get(&id) {
+                    Some(row) => row.is_of(finish),
+                    None => self.is_unsure && may_be_gone,
+                };
+                match is_written {
+                    true => written.push(id),
+                    false => self.lost.push(id),
+                }
+            }
+        }
+        Ok(written)
+    }
+}
+
 impl Round {
+    /// Whether a finish under this lease may be one of the round. A job comes
+    /// twice when a late attempt ends beside the next one: each is judged by its
+    /// own lease.
+    fn takes(&self, lease: &Lease) -> bool {
+        let other = self.by_shard.first();
+        let is_same_node = other.is_none_or(|other| other.lease.owner == lease.owner);
+        !self.seen.contains(&lease.id) && (lease.shard.is_none() || is_same_node)
+    }
+
     fn push(&mut self, finish: Finish) {
         self.seen.insert(finish.lease.id);
-        match finish.ending {
-            Ending::Success => self.successes.push(finish),
-            Ending::Failed { .. } | Ending::GiveBack { .. } => self.others.push(finish),
+        match finish.lease.shard {
+            None => self.by_row.push(finish),
+            Some(_) => self.by_shard.push(finish),
         }
     }
 }
 
-/// Writes outcomes other than success; the ids of those that came too late.
-async fn settle<S: Session>(
-    session: &mut S,
-    catalogue: &Catalogue,
-    finishes: &[Finish],
-) -> Result<Vec<u64>, Fault> {
-    let mut lost = Vec::new();
-    for chunk in finishes.chunks(catalogue.settle.len_max()) {
-        let settled: Vec<Settled> = chunk.iter().map(Finish::settled).collect();
-        let value = |bind: Bind| settle_value(chunk, &settled, bind);
-        let done = write_list(session, &catalogue.settle, chunk.len(), value).await?;
-        if done.matched < chunk.len() as u64 {
-            let rows = outcomes(session, catalogue, chunk).await?;
-            let is_late = |finish: &&Finish| {
-                let row = rows.get(&finish.lease.id);
-                !row.is_some_and(|row| row.is_of(finish))
-            };
-            lost.extend(chunk.iter().filter(is_late).map(|finish| finish.lease.id));
-        }
+/// What tells a row that a lease is on. Under a shard's lease the row has not
+/// been claimed yet: its own fence is one less.
+fn fence_value(lease: &Lease, slot: Slot) -> Value {
+    match slot {
+        Slot::LeaseSeq if lease.shard.is_some() => Value::U64(lease.lease_seq - 1),
+        slot => lease_value(lease, slot),
     }
-    Ok(lost)
 }
 
-fn ids(finishes: &[Finish]) -> Vec<u64> {
-    finishes.iter().map(|finish| finish.lease.id).collect()
-}
-
-/// What the statements that settle bind.
-pub(crate) fn settle_value(finishes: &[Finish], settled: &[Settled], bind: Bind) -> Value {
-    let row = entry(settled, bind.entry);
-    match bind.slot {
-        Slot::Status => Value::U64(row.status.code().into()),
-        Slot::AttemptNo => Value::U64(row.attempt_no.into()),
-        Slot::DelayUs => Value::I64(span_us(row.delay)),
-        Slot::Error => row.error.clone().map_or(Value::Null, Value::Text),
-        slot => lease_value(&entry(finishes, bind.entry).lease, slot),
+/// What the statements that settle bind for a row.
+pub(crate) fn settle_value(finish: &Finish, settled: &Settled, slot: Slot) -> Value {
+    match slot {
+        Slot::Status => Value::U64(settled.status.code().into()),
+        Slot::AttemptNo => Value::U64(settled.attempt_no.into()),
+        Slot::DelayUs => Value::I64(span_us(settled.delay)),
+        Slot::Error => settled.error.clone().map_or(Value::Null, Value::Text),
+        slot => fence_value(&finish.lease, slot),
     }
 }
 
@@ -196,7 +290,11 @@ pub(crate) struct Outcome {
 impl Outcome {
     /// Whether the row is as this finish leaves it, written by its lease.
     fn is_of(&self, finish: &Finish) -> bool {
-        self.is_settled_as(finish) && self.owner.as_deref() == Some(finish.lease.owner.as_str())
+        let owner = match finish.is_held_success() {
+            true => None,
+            false => Some(finish.lease.owner.as_str()),
+        };
+        self.is_settled_as(finish) && self.owner.as_deref() == owner
     }
 
     /// Whether the row is as a reaper leaves it.
@@ -212,18 +310,18 @@ impl Outcome {
     }
 }
 
-/// What became of the rows of these finishes, by id.
+/// What became of rows, by id.
 pub(crate) async fn outcomes<S: Session>(
     session: &mut S,
     catalogue: &Catalogue,
-    finishes: &[Finish],
+    ids: &[u64],
 ) -> Result<HashMap<u64, Outcome>, Fault> {
     let value = |bind: Bind| match bind.slot {
-        Slot::Id => Value::U64(entry(finishes, bind.entry).lease.id),
+        Slot::Id => Value::U64(*entry(ids, bind.entry)),
         slot => unbound(slot),
     };
-    let mut outcomes = HashMap::with_capacity(finishes.len());
-    for row in read_list(session, &catalogue.outcome, finishes.len(), value).await? {
+    let mut outcomes = HashMap::with_capacity(ids.len());
+    for row in read_list(session, &catalogue.outcome, ids.len(), value).await? {
         let mut fields = Fields::of(row);
         let id = fields.take("id")?;
         let outcome = Outcome {

@@ -20,6 +20,8 @@ pub(crate) mod counts;
 
 pub(crate) mod nodes;
 
+pub(crate) mod shards;
+
 pub(crate) mod doctor;
 
 #[cfg(all(test, feature = "sqlite"))]
@@ -29,6 +31,7 @@ use std::future::Future;
 
 use retryjob_core::{
     Lease, Status, Value,
+    op::{claim::ClaimedJob, finish::Finish},
     sql::{Bind, Catalogue, Slot, Statement, Stepped},
 };
 
@@ -87,6 +90,45 @@ pub(crate) async fn write_list<S: Session>(
     let (_, statement) = statements.at_least(len);
     let values = statement.values(value);
     session.execute(statement, values).await
+}
+
+/// What is about a lease.
+pub(crate) trait Leased {
+    fn lease(&self) -> &Lease;
+}
+
+impl Leased for Finish {
+    fn lease(&self) -> &Lease {
+        &self.lease
+    }
+}
+
+impl Leased for ClaimedJob {
+    fn lease(&self) -> &Lease {
+        &self.lease
+    }
+}
+
+/// Sorts by id, and groups what one of these statements can tell by a list of
+/// ids: those that bind one fence and one owner for all of it take leases of one
+/// claim with equal fences. Groups come in the order of their first ids.
+pub(crate) fn groups<'a, T: Leased>(statements: &Stepped, items: &[&'a T]) -> Vec<Vec<&'a T>> {
+    let binds = statements.at_least(1).1.binds();
+    let is_fenced = binds.iter().any(|bind| bind.slot == Slot::LeaseSeq);
+    let mut sorted = items.to_vec();
+    sorted.sort_by_key(|item| item.lease().id);
+    let mut groups: Vec<Vec<&T>> = Vec::new();
+    for item in sorted {
+        let is_alike = |group: &&mut Vec<&T>| {
+            let (one, other) = (group[0].lease(), item.lease());
+            !is_fenced || (one.lease_seq, &one.owner) == (other.lease_seq, &other.owner)
+        };
+        match groups.iter_mut().find(is_alike) {
+            Some(group) => group.push(item),
+            None => groups.push(vec![item]),
+        }
+    }
+    groups
 }
 
 /// What a lease binds.

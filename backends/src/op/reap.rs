@@ -15,6 +15,7 @@ use retryjob_core::{
 use super::{
     Operation,
     claim::span,
+    entry,
     finish::{outcomes, settle_value},
     read, unbound, write_list,
 };
@@ -53,6 +54,7 @@ impl Operation for LookLapsed {
                     id,
                     owner: LeaseOwner::from_row(&owner),
                     lease_seq,
+                    shard: None,
                 },
                 attempt_no: fields.take("attempt_no")?,
                 age: span(fields.take("age_us")?),
@@ -101,7 +103,9 @@ impl Operation for TakeBack {
         let mut ended = Vec::with_capacity(self.finishes.len());
         for chunk in self.finishes.chunks(len_max) {
             let settled: Vec<Settled> = chunk.iter().map(Finish::settled).collect();
-            let value = |bind: Bind| settle_value(chunk, &settled, bind);
+            let value = |Bind { slot, entry: at }| {
+                settle_value(entry(chunk, at), entry(&settled, at), slot)
+            };
             let done = write_list(session, &catalogue.settle_lapsed, chunk.len(), value).await?;
             if done.matched == chunk.len() as u64 {
                 ended.extend_from_slice(chunk);
@@ -116,7 +120,8 @@ impl Operation for TakeBack {
                 self.is_careful = true;
                 return Err(Fault::Again);
             }
-            let rows = outcomes(session, catalogue, chunk).await?;
+            let ids: Vec<_> = chunk.iter().map(|finish| finish.lease.id).collect();
+            let rows = outcomes(session, catalogue, &ids).await?;
             let is_reaped = |finish: &&Finish| {
                 let row = rows.get(&finish.lease.id);
                 row.is_some_and(|row| row.is_reaped_as(finish))

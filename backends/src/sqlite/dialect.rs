@@ -57,6 +57,10 @@ impl Dialect for SqliteDialect {
         column.auto_increment();
     }
 
+    fn comes_after(&self, key: [Expr; 2], than: [Expr; 2]) -> Expr {
+        Expr::tuple(key).gt(Expr::tuple(than))
+    }
+
     fn can_skip_locked(&self) -> bool {
         false
     }

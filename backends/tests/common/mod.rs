@@ -117,7 +117,7 @@ pub(crate) async fn claim_all<B: Backend>(backend: &B, limit: u16) -> Claimed {
 }
 
 pub(crate) async fn claim_for<B: Backend>(backend: &B, limit: u16, lease: Duration) -> Claimed {
-    let due = backend.due_heads(Lane::Fresh).await.unwrap();
+    let due = backend.due_heads().await.unwrap().fresh;
     let claim = Claim {
         owner: Node::new("test").lease_owner(),
         lane: Lane::Fresh,

@@ -100,7 +100,7 @@ pub trait Contestant: Send + Sync {
 /// The contestant, connected to its database.
 pub async fn connect(entry: Entry, url: &str) -> Result<Box<dyn Contestant>> {
     match entry.who {
-        Who::Ours | Who::OursTuned => ours::connect(entry, url).await,
+        Who::Ours | Who::OursShard | Who::OursShardDelete => ours::connect(entry, url).await,
         Who::RowFloor | Who::ShardFloor | Who::ShardFloorDelete => floor::connect(entry, url).await,
         Who::Naive => naive::connect(url).await,
         #[cfg(feature = "peers")]

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail, ensure};
 use async_trait::async_trait;
 use retryjob::{
-    Backend, DbTime, Due, JobResult, Leased, Mysql8, Mysql57, Outcome, Queue, RetryJob, Sqlite, op,
+    Backend, DbTime, Due, JobResult, LeaseBy, Leased, Mysql8, Mysql57, Node, Outcome, Queue,
+    RetryJob, Sqlite, op,
 };
 
 use super::{Contestant, Fill, Job, MEMO, Work};
@@ -16,13 +17,12 @@ use crate::{
 
 /// A job of the bench, and how its worker is set up.
 trait BenchJob: RetryJob {
-    const PREFETCH: Option<usize>;
     fn new(number: u64) -> Self;
     fn number(&self) -> u64;
 }
 
 macro_rules! bench_job {
-    ($name:ident, $table:literal, $prefetch:expr $(, $option:ident = $value:literal)*) => {
+    ($name:ident, $table:literal $(, $option:ident = $value:literal)*) => {
         #[derive(RetryJob)]
         #[retry_job(table = $table, shards = 8 $(, $option = $value)*)]
         struct $name {
@@ -32,8 +32,6 @@ macro_rules! bench_job {
         }
 
         impl BenchJob for $name {
-            const PREFETCH: Option<usize> = $prefetch;
-
             fn new(number: u64) -> Self {
                 Self { number, memo: MEMO.to_owned() }
             }
@@ -47,8 +45,14 @@ macro_rules! bench_job {
     };
 }
 
-bench_job!(Plain, "plain_job", None);
-bench_job!(Tuned, "tuned_job", Some(1000), batch = 500);
+bench_job!(Plain, "plain_job");
+bench_job!(Held, "held_job", lease_by = "shard");
+bench_job!(
+    HeldDeleted,
+    "held_deleted_job",
+    lease_by = "shard",
+    finished = "delete"
+);
 
 struct Ours<J, B> {
     queue: Queue<J, B>,
@@ -59,7 +63,8 @@ struct Ours<J, B> {
 pub async fn connect(entry: Entry, url: &str) -> Result<Box<dyn Contestant>> {
     match entry.who {
         Who::Ours => on_place::<Plain>(entry.place, url).await,
-        Who::OursTuned => on_place::<Tuned>(entry.place, url).await,
+        Who::OursShard => on_place::<Held>(entry.place, url).await,
+        Who::OursShardDelete => on_place::<HeldDeleted>(entry.place, url).await,
         who => bail!("{} is not ours", who.name()),
     }
 }
@@ -110,13 +115,8 @@ impl<J: BenchJob, B: Backend> Contestant for Ours<J, B> {
             ran.run(job.number());
             JobResult::Ok(Outcome::Done)
         };
-        let mut worker = self
-            .queue
-            .worker_with(work.ran, handler)
-            .concurrency(work.concurrency);
-        if let Some(jobs) = J::PREFETCH {
-            worker = worker.prefetch(jobs);
-        }
+        let worker = self.queue.worker_with(work.ran, handler);
+        let worker = worker.concurrency(work.concurrency);
         worker.run_until(work.stop.cancelled_owned()).await?;
         Ok(())
     }
@@ -151,14 +151,29 @@ impl<J: BenchJob, B: Backend> Contestant for Ours<J, B> {
     }
 
     async fn claim(&self) -> Result<Duration> {
+        match J::schema().lease_by {
+            LeaseBy::Row => self.claim_rows().await,
+            LeaseBy::Shard => self.claim_held().await,
+        }
+    }
+
+    async fn close(&self) {
+        self.queue.close().await;
+    }
+}
+
+const CLAIMED: u16 = 50;
+
+impl<J: BenchJob, B: Backend> Ours<J, B> {
+    async fn claim_rows(&self) -> Result<Duration> {
         let backend = self.queue.backend();
         let started = Instant::now();
-        let heads = backend.due_heads(op::due::Lane::Fresh).await?;
+        let heads = backend.due_heads().await?.fresh;
         let claim = op::claim::Claim {
-            owner: op::claim::Node::new("bench").lease_owner(),
+            owner: Node::new("bench").lease_owner(),
             lane: op::due::Lane::Fresh,
             heads: heads.due().collect(),
-            limit: 50,
+            limit: CLAIMED,
             lease: J::schema().lease,
         };
         let claimed = backend.claim(claim).await.context("claim")?;
@@ -166,7 +181,52 @@ impl<J: BenchJob, B: Backend> Contestant for Ours<J, B> {
         Ok(started.elapsed())
     }
 
-    async fn close(&self) {
-        self.queue.close().await;
+    /// Under leases of shards that are given back before the next claim.
+    async fn claim_held(&self) -> Result<Duration> {
+        let backend = self.queue.backend();
+        let node = Node::new("bench");
+        let hold = op::shards::HoldShards {
+            node: node.name().clone(),
+            shard_ids: (0..J::schema().shards).collect(),
+            lease: J::schema().lease,
+        };
+        let held = backend.hold_shards(hold).await?.held;
+        let started = Instant::now();
+        let heads = backend.due_heads().await?.fresh;
+        let fence = |head: op::due::Head| {
+            let mark = op::shards::Mark {
+                next_attempt_at: head.next_attempt_at,
+                id: 0,
+            };
+            let lease = held
+                .iter()
+                .find(|lease| lease.fence.shard_id == head.shard_id)?;
+            Some((lease.fence, mark))
+        };
+        let claim = op::shards::ClaimHeld {
+            node: node.name().clone(),
+            owner: node.shard_owner(),
+            shards: heads.due().filter_map(fence).collect(),
+            limit: CLAIMED,
+        };
+        let claimed = backend.claim_held(claim).await.context("claim")?.jobs;
+        let took = started.elapsed();
+        ensure!(!claimed.is_empty(), "claimed nothing");
+        // A claim by shard marks nothing: the next one would find the same jobs.
+        let finish = |job: op::claim::ClaimedJob| op::finish::Finish {
+            lease: job.lease,
+            attempt_no: job.attempt_no,
+            ending: op::finish::Ending::Success,
+        };
+        backend
+            .finish(claimed.into_iter().map(finish).collect())
+            .await?;
+        let fences = held.iter().map(|lease| lease.fence).collect();
+        let release = op::shards::ReleaseShards {
+            node: node.name().clone(),
+            fences,
+        };
+        backend.release_shards(release).await?;
+        Ok(took)
     }
 }

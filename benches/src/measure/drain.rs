@@ -17,7 +17,7 @@ pub fn name(concurrency: usize) -> String {
 }
 
 pub async fn run(entry: Entry, sizes: &Sizes, concurrency: usize) -> Result<Vec<Figure>> {
-    let count = sizes.jobs(entry.who, concurrency);
+    let count = sizes.jobs(entry.who);
     let body = async |stand: &Stand| {
         stand.enqueue(0, count).await?;
         let look = Look::take(entry.place).await?;

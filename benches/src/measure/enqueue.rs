@@ -15,7 +15,7 @@ pub async fn run(entry: Entry, sizes: &Sizes) -> Result<Vec<Figure>> {
 }
 
 async fn both(stand: &Stand, sizes: &Sizes) -> Result<Vec<Figure>> {
-    let pace = stand.entry.who.pace(TASKS);
+    let pace = stand.entry.who.pace();
     let single_jobs = sizes.at_pace(pace, sizes.single_jobs);
     let started = Instant::now();
     let singles = stream::iter((0..single_jobs).map(Ok::<_, anyhow::Error>));

@@ -44,7 +44,7 @@ struct Order {
 }
 
 pub async fn run(entry: Entry, sizes: &Sizes) -> Result<Vec<Figure>> {
-    let jobs = sizes.at_pace(entry.who.pace(CONCURRENCY), sizes.two_jobs);
+    let jobs = sizes.at_pace(entry.who.pace(), sizes.two_jobs);
     super::on_fresh(entry, async |stand| on(stand, jobs).await).await
 }
 

@@ -14,13 +14,14 @@ use crate::{
         claim::{Claim, Claimed},
         counts::Counts,
         doctor::{Finding, Report},
-        due::{DueHeads, Lane},
+        due::LaneHeads,
         enqueue::{Enqueued, NewJob},
         finish::{Finish, Finished},
         nodes::{Heartbeat, Leave, Members},
         operate::{OPERATE_IDS_MAX, Operate, Operated},
         reap::{Reap, Reaped},
         renew::{Renew, Renewed},
+        shards::{ClaimHeld, ClaimedHeld, HoldShards, ReleaseShards, ShardLeases},
     },
     schema::JobSchema,
 };
@@ -88,8 +89,8 @@ impl Backend for Memory {
         connection.finish(self.schema, finish)
     }
 
-    async fn due_heads(&self, lane: Lane) -> Result<DueHeads> {
-        self.on_table(|table, now| Ok(table.heads(lane, now)))
+    async fn due_heads(&self) -> Result<LaneHeads> {
+        self.on_table(|table, now| Ok(table.heads(now)))
     }
 
     async fn claim(&self, claim: Claim) -> Result<Claimed> {
@@ -157,6 +158,24 @@ impl Backend for Memory {
         state.table(self.schema)?;
         state.nodes.leave(self.schema, &leave);
         Ok(())
+    }
+
+    async fn hold_shards(&self, hold: HoldShards) -> Result<ShardLeases> {
+        self.on_table(|table, now| Ok(table.shards.hold(&hold, now)))
+    }
+
+    async fn release_shards(&self, release: ReleaseShards) -> Result<()> {
+        self.on_table(|table, now| {
+            table.shards.release(&release, now);
+            Ok(())
+        })
+    }
+
+    async fn claim_held(&self, claim: ClaimHeld) -> Result<ClaimedHeld> {
+        self.on_table(|table, now| {
+            let jobs = table.claim_held(&claim, now);
+            Ok(ClaimedHeld { jobs })
+        })
     }
 
     async fn doctor(&self) -> Result<Report> {

@@ -74,7 +74,7 @@ impl<J: RetryJob> Queue<J, Memory> {
         let mut next: Option<(Duration, Lane)> = None;
         // One job at a time is alone.
         for lane in [Lane::Fresh, Lane::Alone] {
-            let wait = self.backend().due_heads(lane).await?.wait();
+            let wait = self.backend().due_heads().await?.of(lane).wait();
             if let Some(wait) = wait
                 && next.is_none_or(|(earliest, _)| wait < earliest)
             {
@@ -90,8 +90,9 @@ impl<J: RetryJob> Queue<J, Memory> {
             lane,
             heads: self
                 .backend()
-                .due_heads(lane)
+                .due_heads()
                 .await?
+                .of(lane)
                 .due()
                 .take(1)
                 .collect(),

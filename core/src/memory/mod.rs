@@ -10,6 +10,8 @@ mod clock;
 mod drain;
 mod nodes;
 mod row;
+
+mod shards;
 mod table;
 mod tx;
 

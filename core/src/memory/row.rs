@@ -7,6 +7,7 @@ use crate::{
         due::Lane,
         enqueue::{Due, NewJob},
         finish::Finish,
+        shards::Mark,
     },
     state::{IllegalMove, Move, Status},
     time::DbTime,
@@ -103,6 +104,19 @@ impl JobRow {
         self.status == Status::Running && self.has_lease(lease)
     }
 
+    /// Whether a new job still is as it was picked under its shard's lease.
+    pub(super) fn waits_as_picked(&self, lease: &Lease) -> bool {
+        self.status == Status::Pending && self.lease_seq.checked_add(1) == Some(lease.lease_seq)
+    }
+
+    /// Its place in the order of its shard.
+    pub(super) fn mark(&self) -> Mark {
+        Mark {
+            next_attempt_at: self.next_attempt_at,
+            id: self.id,
+        }
+    }
+
     pub(super) fn is_live(&self, now: DbTime) -> bool {
         self.lease_until.is_some_and(|until| until >= now)
     }
@@ -115,19 +129,34 @@ impl JobRow {
     /// changes nothing.
     pub(super) fn is_left_by(&self, finish: &Finish) -> bool {
         let settled = finish.settled();
-        self.has_lease(&finish.lease)
+        let owner = match finish.is_held_success() {
+            true => None,
+            false => Some(&finish.lease.owner),
+        };
+        self.has_fence(&finish.lease)
+            && self.lease_owner.as_ref() == owner
             && self.status == settled.status
             && self.attempt_no == settled.attempt_no
     }
 
     fn has_lease(&self, lease: &Lease) -> bool {
-        self.id == lease.id
-            && self.lease_seq == lease.lease_seq
-            && self.lease_owner.as_ref() == Some(&lease.owner)
+        self.has_fence(lease) && self.lease_owner.as_ref() == Some(&lease.owner)
+    }
+
+    fn has_fence(&self, lease: &Lease) -> bool {
+        self.id == lease.id && self.lease_seq == lease.lease_seq
     }
 
     /// Writes a finish whose lease was checked.
     pub(super) fn settle(&mut self, finish: &Finish, now: DbTime) -> Result<(), IllegalMove> {
+        // Under a shard's lease nothing was written yet of the claim.
+        if finish.lease.shard.is_some() {
+            self.step(&[Move::Claim])?;
+            self.lease_seq = finish.lease.lease_seq;
+            if !finish.is_held_success() {
+                self.lease_owner = Some(finish.lease.owner.clone());
+            }
+        }
         self.step(&finish.moves())?;
         let settled = finish.settled();
         debug_assert_eq!(self.status, settled.status);
@@ -170,6 +199,7 @@ mod tests {
             id: 9,
             owner: LeaseOwner::from_row("node:1"),
             lease_seq: 4,
+            shard: None,
         }
     }
 

@@ -2,19 +2,20 @@
 
 use std::collections::BTreeMap;
 
-use super::{JOB_BYTES_MAX, row::JobRow};
+use super::{JOB_BYTES_MAX, row::JobRow, shards::Shards};
 use crate::{
     error::{Error, ErrorKind, Result},
     key::IdempotencyKey,
     op::{
         claim::{CLAIM_SHARDS_MAX, Claim, ClaimedJob, Lease},
         counts::Counts,
-        due::{DueHeads, Head, Lane},
+        due::{Head, Lane, LaneHeads},
         enqueue::{Enqueued, NewJob},
         finish::{Finish, shortened},
         operate::{Action, Operate, Operation},
         reap::Lapsed,
         renew::Renew,
+        shards::ClaimHeld,
     },
     schema::{Finished, JobSchema},
     state::{Move, Status},
@@ -29,6 +30,7 @@ pub(super) struct Table {
     rows: BTreeMap<u64, JobRow>,
     keys: BTreeMap<IdempotencyKey, u64>,
     history: BTreeMap<u64, JobRow>,
+    pub(super) shards: Shards,
 }
 
 impl Table {
@@ -39,6 +41,7 @@ impl Table {
             rows: BTreeMap::new(),
             keys: BTreeMap::new(),
             history: BTreeMap::new(),
+            shards: Shards::default(),
         }
     }
 
@@ -79,21 +82,24 @@ impl Table {
         Ok(enqueued.collect())
     }
 
-    pub(super) fn heads(&self, lane: Lane, now: DbTime) -> DueHeads {
+    pub(super) fn heads(&self, now: DbTime) -> LaneHeads {
         let mut earliest = BTreeMap::new();
-        for row in self.rows.values().filter(|row| row.waits_in(lane)) {
-            let head = earliest.entry(row.shard_id).or_insert(row.next_attempt_at);
-            *head = row.next_attempt_at.min(*head);
+        let waiting = [Status::Pending, Status::Retry];
+        for row in self.rows.values() {
+            if waiting.contains(&row.status) {
+                let head = earliest.entry((row.status, row.shard_id));
+                let head = head.or_insert(row.next_attempt_at);
+                *head = row.next_attempt_at.min(*head);
+            }
         }
-        let mut heads: Vec<_> = earliest
-            .into_iter()
-            .map(|(shard_id, next_attempt_at)| Head {
+        let head = |((status, shard_id), next_attempt_at)| {
+            let head = Head {
                 shard_id,
                 next_attempt_at,
-            })
-            .collect();
-        heads.sort_by_key(|head| head.next_attempt_at);
-        DueHeads { now, heads }
+            };
+            (status, head)
+        };
+        LaneHeads::new(now, earliest.into_iter().map(head))
     }
 
     pub(super) fn claim(&mut self, claim: &Claim, now: DbTime) -> Vec<ClaimedJob> {
@@ -110,11 +116,13 @@ impl Table {
 
     fn pick(&self, head: Head, lane: Lane, limit: usize, now: DbTime) -> Vec<u64> {
         let attempts_max = self.schema.retry.max_attempts;
+        let doubt_until = self.shards.doubt_until(head.shard_id);
         let mut due: Vec<_> = self
             .rows
             .values()
             .filter(|row| row.shard_id == head.shard_id && row.waits_in(lane))
             .filter(|row| lane != Lane::Retry || row.may_run_in_company(attempts_max))
+            .filter(|row| lane != Lane::Doubt || Some(row.next_attempt_at) <= doubt_until)
             .filter(|row| (head.next_attempt_at..=now).contains(&row.next_attempt_at))
             .map(|row| (row.next_attempt_at, row.id))
             .collect();
@@ -122,10 +130,40 @@ impl Table {
         due.into_iter().take(limit).map(|(_, id)| id).collect()
     }
 
+    /// Due jobs of shards that the node holds; nothing is written.
+    pub(super) fn claim_held(&self, claim: &ClaimHeld, now: DbTime) -> Vec<ClaimedJob> {
+        let mut jobs = Vec::new();
+        for (fence, mark) in &claim.shards {
+            if !self.shards.stands(&claim.owner, *fence, now) {
+                continue;
+            }
+            let mut due: Vec<_> = self
+                .rows
+                .values()
+                .filter(|row| row.shard_id == fence.shard_id && row.waits_in(Lane::Fresh))
+                .filter(|row| row.next_attempt_at <= now && row.mark() > *mark)
+                .collect();
+            due.sort_by_key(|row| row.mark());
+            let rest = usize::from(claim.limit).saturating_sub(jobs.len());
+            jobs.extend(due.into_iter().take(rest).map(|row| {
+                let lease = Lease {
+                    id: row.id,
+                    owner: claim.owner.clone(),
+                    lease_seq: row.lease_seq + 1,
+                    shard: Some(*fence),
+                };
+                claimed(row, lease, row.attempt_no.saturating_add(1), now)
+            }));
+        }
+        jobs
+    }
+
     pub(super) fn renew(&mut self, renew: &Renew, now: DbTime) -> Vec<u64> {
         let mut lost = Vec::new();
         for lease in &renew.leases {
-            match self.live_mut(lease, now) {
+            // A shard's lease is kept by `hold_shards`.
+            let row = self.live_mut(lease, now).filter(|_| lease.shard.is_none());
+            match row {
                 Some(row) => row.lease_until = Some(now.plus(renew.lease)),
                 None => lost.push(lease.id),
             }
@@ -134,15 +172,33 @@ impl Table {
     }
 
     fn live_mut(&mut self, lease: &Lease, now: DbTime) -> Option<&mut JobRow> {
-        let row = self.rows.get_mut(&lease.id)?;
-        (row.is_leased(lease) && row.is_live(now)).then_some(row)
+        let stands = self.stands(lease, now);
+        self.rows.get_mut(&lease.id).filter(|_| stands)
+    }
+
+    fn stands(&self, lease: &Lease, now: DbTime) -> bool {
+        let Some(row) = self.rows.get(&lease.id) else {
+            return false;
+        };
+        match lease.shard {
+            None => row.is_leased(lease) && row.is_live(now),
+            Some(fence) => {
+                row.waits_as_picked(lease) && self.shards.stands(&lease.owner, fence, now)
+            }
+        }
     }
 
     /// Whether this finish can be written or already was.
     pub(super) fn can_finish(&self, finish: &Finish, now: DbTime) -> bool {
-        self.rows.get(&finish.lease.id).is_some_and(|row| {
-            row.is_leased(&finish.lease) && row.is_live(now) || row.is_left_by(finish)
-        })
+        let lease = &finish.lease;
+        let row = self.rows.get(&lease.id);
+        let is_left = row.is_some_and(|row| row.is_left_by(finish));
+        // What another wrote after the shard's lease looks the same.
+        let may_be_anothers = finish.is_held_success()
+            && !lease
+                .shard
+                .is_some_and(|fence| self.shards.stands(&lease.owner, fence, now));
+        self.stands(lease, now) || (is_left && !may_be_anothers)
     }
 
     /// Writes a finish; `false` when its lease is lost.
@@ -186,6 +242,7 @@ impl Table {
                     id: row.id,
                     owner: row.lease_owner.clone()?,
                     lease_seq: row.lease_seq,
+                    shard: None,
                 },
                 attempt_no: row.attempt_no,
                 age: now.since(row.due_at),
@@ -247,20 +304,27 @@ fn take(row: &mut JobRow, claim: &Claim, now: DbTime) -> Option<ClaimedJob> {
     row.lease_owner = Some(claim.owner.clone());
     row.lease_until = Some(now.plus(claim.lease));
     row.updated_at = now;
-    Some(ClaimedJob {
-        lease: Lease {
-            id: row.id,
-            owner: claim.owner.clone(),
-            lease_seq: row.lease_seq,
-        },
+    let lease = Lease {
+        id: row.id,
+        owner: claim.owner.clone(),
+        lease_seq: row.lease_seq,
+        shard: None,
+    };
+    Some(claimed(row, lease, row.attempt_no, now))
+}
+
+fn claimed(row: &JobRow, lease: Lease, attempt_no: u16, now: DbTime) -> ClaimedJob {
+    ClaimedJob {
+        lease,
         shard_id: row.shard_id,
-        attempt_no: row.attempt_no,
+        attempt_no,
+        next_attempt_at: row.next_attempt_at,
         age: now.since(row.due_at),
         lag: now.since(row.next_attempt_at),
         idempotency_key: row.idempotency_key,
         columns: row.columns.clone(),
         payload: row.payload.clone(),
-    })
+    }
 }
 
 /// Refuses what no database would store.

@@ -14,7 +14,9 @@ use crate::{
     op::{
         due::{Head, Lane},
         nodes::NodeName,
+        shards::ShardFence,
     },
+    time::DbTime,
     value::Value,
 };
 
@@ -73,6 +75,13 @@ impl Node {
         &self.name
     }
 
+    /// The owner of what is finished under leases of shards, which no claim has
+    /// written before.
+    #[must_use]
+    pub fn shard_owner(&self) -> LeaseOwner {
+        LeaseOwner(self.name.as_str().into())
+    }
+
     /// An owner for one claim. Each claim gets its own, so that two claims of
     /// the same node can never take each other's rows for their own.
     #[must_use]
@@ -117,6 +126,8 @@ pub struct Lease {
     pub owner: LeaseOwner,
     /// Which claim of this job it is.
     pub lease_seq: u64,
+    /// The shard's lease that stands for the row's, when there is one.
+    pub shard: Option<ShardFence>,
 }
 
 /// Asks for due jobs of one lane.
@@ -155,6 +166,8 @@ pub struct ClaimedJob {
     pub shard_id: u16,
     /// Which attempt this is: 1 is the first.
     pub attempt_no: u16,
+    /// When this attempt was to start, by the database's clock.
+    pub next_attempt_at: DbTime,
     /// Time since the job first fell due, when it was claimed.
     pub age: Duration,
     /// Time since this attempt fell due, when it was claimed.

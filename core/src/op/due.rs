@@ -16,6 +16,9 @@ pub enum Lane {
     /// again, the job would die of it. So that no job dies of another's crash,
     /// a worker takes these one at a time, with nothing else in hand.
     Alone,
+    /// PENDING jobs that the lapse of a shard's lease has left in doubt, of job
+    /// types with [`LeaseBy::Shard`](crate::LeaseBy).
+    Doubt,
 }
 
 impl Lane {
@@ -26,7 +29,7 @@ impl Lane {
     #[must_use]
     pub const fn status(self) -> Status {
         match self {
-            Self::Fresh => Status::Pending,
+            Self::Fresh | Self::Doubt => Status::Pending,
             Self::Retry | Self::Alone => Status::Retry,
         }
     }
@@ -39,6 +42,46 @@ pub struct Head {
     pub shard_id: u16,
     /// When its earliest job is to start.
     pub next_attempt_at: DbTime,
+}
+
+/// The heads of both lanes, from one look.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaneHeads {
+    /// Of new jobs.
+    pub fresh: DueHeads,
+    /// Of retried jobs, those that may only run alone included.
+    pub retry: DueHeads,
+}
+
+impl LaneHeads {
+    /// With these heads, in any order.
+    #[must_use]
+    pub fn new(now: DbTime, heads: impl IntoIterator<Item = (Status, Head)>) -> Self {
+        let (mut fresh, mut retry) = (Vec::new(), Vec::new());
+        for (status, head) in heads {
+            match status == Lane::Fresh.status() {
+                true => fresh.push(head),
+                false => retry.push(head),
+            }
+        }
+        let lane = |mut heads: Vec<Head>| {
+            heads.sort_unstable_by_key(|head| (head.next_attempt_at, head.shard_id));
+            DueHeads { now, heads }
+        };
+        Self {
+            fresh: lane(fresh),
+            retry: lane(retry),
+        }
+    }
+
+    /// Those of this lane.
+    #[must_use]
+    pub fn of(self, lane: Lane) -> DueHeads {
+        match lane {
+            Lane::Fresh | Lane::Doubt => self.fresh,
+            Lane::Retry | Lane::Alone => self.retry,
+        }
+    }
 }
 
 /// The heads of one lane, by the database's clock.

@@ -86,6 +86,13 @@ impl Finish {
         }
     }
 
+    /// Whether it writes SUCCESS under a shard's lease. That leaves the owner
+    /// out of the row, so that it does not tell afterwards who wrote it.
+    #[must_use]
+    pub const fn is_held_success(&self) -> bool {
+        self.lease.shard.is_some() && matches!(self.ending, Ending::Success)
+    }
+
     /// The moves that this finish makes, in order, for the state machine.
     #[must_use]
     pub fn moves(&self) -> Vec<Move> {

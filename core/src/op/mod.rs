@@ -18,4 +18,6 @@ pub mod counts;
 
 pub mod nodes;
 
+pub mod shards;
+
 pub mod doctor;

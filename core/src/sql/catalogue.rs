@@ -7,17 +7,17 @@ use super::{
     dialect::Dialect,
     enqueue, finish, nodes, operate,
     parts::Maker,
-    reap,
+    reap, shards,
     statement::{Statement, Stepped},
     table::{self, TableSpec},
 };
 use crate::{
     op::{due::Lane, operate::Action},
-    schema::{Finished, JobSchema},
+    schema::{Finished, JobSchema, LeaseBy},
 };
 
 /// Lengths that lists are padded to.
-const LIST_LENGTHS: [usize; 4] = [1, 8, 64, 500];
+const LIST_LENGTHS: [usize; 5] = [1, 8, 32, 128, 500];
 /// Lengths of lists whose every entry costs several binds and comparisons.
 const SETTLE_LENGTHS: [usize; 3] = [1, 8, 64];
 /// Rows of one INSERT.
@@ -31,7 +31,7 @@ pub struct Catalogue {
     pub create: Vec<String>,
     pub insert: Stepped,
     pub find_keys: Stepped,
-    pub heads: ByLane<Statement>,
+    pub heads: Statement,
     pub clock: Statement,
     pub pick: ByLane<Statement>,
     pub pick_alone: Statement,
@@ -54,6 +54,8 @@ pub struct Catalogue {
     pub nodes: Statement,
     pub forget: Statement,
     pub leave: Statement,
+    /// Those of leases of shards, for job types that have them.
+    pub held: Option<Held>,
 }
 
 /// A statement per lane.
@@ -72,6 +74,22 @@ pub struct Archive {
     pub remove: Stepped,
 }
 
+/// What leases of shards need.
+#[derive(Debug)]
+#[expect(missing_docs, reason = "each is named after the operation it serves")]
+pub struct Held {
+    pub shards: Statement,
+    pub add: Statement,
+    pub keep: Statement,
+    pub take: Stepped,
+    pub release: Stepped,
+    pub live: Stepped,
+    pub pick: Statement,
+    pub pick_doubt: Statement,
+    pub succeed: Stepped,
+    pub settle: Stepped,
+}
+
 impl<T> ByLane<T> {
     fn new(make: impl Fn(Lane) -> T) -> Self {
         Self {
@@ -84,7 +102,7 @@ impl<T> ByLane<T> {
     #[must_use]
     pub fn of(&self, lane: Lane) -> &T {
         match lane {
-            Lane::Fresh => &self.fresh,
+            Lane::Fresh | Lane::Doubt => &self.fresh,
             Lane::Retry | Lane::Alone => &self.retry,
         }
     }
@@ -108,7 +126,7 @@ impl Catalogue {
             insert: Stepped::new(&rows, |rows| enqueue::insert(maker, rows)),
             find_keys: list(&|len| enqueue::find_keys(maker, len)),
             clock: claim::clock(maker),
-            heads: ByLane::new(|lane| claim::heads(maker, lane)),
+            heads: claim::heads(maker),
             pick: ByLane::new(|lane| claim::pick(maker, lane)),
             pick_alone: claim::pick(maker, Lane::Alone),
             take: ByLane::new(|lane| list(&|len| claim::take(maker, lane, len))),
@@ -139,6 +157,21 @@ impl Catalogue {
             nodes: nodes::nodes(maker),
             forget: nodes::forget(maker),
             leave: nodes::leave(maker),
+            held: (schema.lease_by == LeaseBy::Shard).then(|| Held {
+                shards: shards::read(maker),
+                add: shards::add(maker),
+                keep: shards::keep(maker),
+                take: list(&|len| shards::take(maker, len)),
+                release: list(&|len| shards::release(maker, len)),
+                live: list(&|len| shards::live(maker, len)),
+                pick: claim::pick_held(maker),
+                pick_doubt: claim::pick(maker, Lane::Doubt),
+                succeed: list(&|len| match schema.finished {
+                    Finished::Keep | Finished::History => finish::succeed_held(maker, len),
+                    Finished::Delete => finish::delete_held(maker, len),
+                }),
+                settle: settle(&|len| finish::settle_held(maker, len)),
+            }),
         }
     }
 
@@ -148,7 +181,19 @@ impl Catalogue {
         match lane {
             Lane::Fresh | Lane::Retry => self.pick.of(lane),
             Lane::Alone => &self.pick_alone,
+            Lane::Doubt => &self.held().pick_doubt,
         }
+    }
+
+    /// The statements of shards' leases.
+    ///
+    /// # Panics
+    ///
+    /// When the job type has none.
+    #[must_use]
+    pub fn held(&self) -> &Held {
+        let held = self.held.as_ref();
+        held.unwrap_or_else(|| unreachable!("only job types with leases of shards ask for them"))
     }
 
     /// The statements of an operator's action.
@@ -171,8 +216,7 @@ impl Catalogue {
         let one = |name: &str, statement| (name.to_owned(), statement);
         all.extend(stepped("insert", &self.insert));
         all.extend(stepped("find_keys", &self.find_keys));
-        all.push(one("heads_fresh", &self.heads.fresh));
-        all.push(one("heads_retry", &self.heads.retry));
+        all.push(one("heads", &self.heads));
         all.push(one("clock", &self.clock));
         all.push(one("pick_fresh", &self.pick.fresh));
         all.push(one("pick_retry", &self.pick.retry));
@@ -203,6 +247,18 @@ impl Catalogue {
         all.push(one("nodes", &self.nodes));
         all.push(one("node_forget", &self.forget));
         all.push(one("node_leave", &self.leave));
+        if let Some(held) = &self.held {
+            all.push(one("shards", &held.shards));
+            all.push(one("shard_add", &held.add));
+            all.push(one("shard_keep", &held.keep));
+            all.extend(stepped("shard_take", &held.take));
+            all.extend(stepped("shard_release", &held.release));
+            all.extend(stepped("shard_live", &held.live));
+            all.push(one("pick_held", &held.pick));
+            all.push(one("pick_doubt", &held.pick_doubt));
+            all.extend(stepped("succeed_held", &held.succeed));
+            all.extend(stepped("settle_held", &held.settle));
+        }
         all
     }
 

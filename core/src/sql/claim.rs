@@ -2,12 +2,13 @@
 
 use sea_query::{
     Alias, Cond, Expr, ExprTrait as _, Func, LockBehavior, LockType, Order, SelectStatement,
-    UpdateStatement,
+    UnionType, UpdateStatement,
 };
 
 use super::{
     dialect::Query,
-    parts::{CLAIM_INDEX, LEASE_INDEX, Maker, code, col, number},
+    parts::{CLAIM_INDEX, LEASE_INDEX, Maker, code, col, null, number},
+    shards,
     statement::{Slot, Statement, mark, mark_code},
 };
 use crate::{
@@ -16,12 +17,32 @@ use crate::{
     value::ColumnType,
 };
 
-/// The earliest waiting job of every shard: a loose index scan, two index
-/// dives a shard however many jobs wait.
-pub(super) fn heads(maker: Maker<'_>, lane: Lane) -> Statement {
+/// The earliest waiting job of every shard in each lane, and the database's
+/// clock in a row of its own: loose index scans, two index dives a shard however
+/// many jobs wait.
+pub(super) fn heads(maker: Maker<'_>) -> Statement {
+    let [mut heads, retry] = Lane::ALL.map(|lane| heads_of(maker, lane));
+    // MariaDB makes a decimal number of an unsigned one beside a plain NULL.
+    let no_shard = Func::cast_as(null(), Alias::new("UNSIGNED"));
+    let mut clock = SelectStatement::new();
+    clock.exprs([null(), no_shard.into(), null(), maker.now()]);
+    heads
+        .union(UnionType::All, retry)
+        .union(UnionType::All, clock);
+    let reads = [
+        ColumnType::I64,
+        ColumnType::U16,
+        ColumnType::DateTime,
+        ColumnType::DateTime,
+    ];
+    Statement::new(maker.dialect.write(&Query::Select(heads)), &reads)
+}
+
+fn heads_of(maker: Maker<'_>, lane: Lane) -> SelectStatement {
     let names = maker.names();
     let mut select = SelectStatement::new();
     select
+        .expr(code(lane.status()))
         .column(names.shard_id.as_str())
         .expr(Func::min(col(names.next_attempt_at)))
         .expr(maker.now())
@@ -29,11 +50,10 @@ pub(super) fn heads(maker: Maker<'_>, lane: Lane) -> Statement {
         .and_where(col(names.status).eq(code(lane.status())))
         .group_by_col(names.shard_id.as_str());
     maker.force(&mut select, CLAIM_INDEX);
-    let reads = [ColumnType::U16, ColumnType::DateTime, ColumnType::DateTime];
-    Statement::new(maker.dialect.write(&Query::Select(select)), &reads)
+    select
 }
 
-/// The database's clock, for when no row brings it along.
+/// The database's clock.
 pub(super) fn clock(maker: Maker<'_>) -> Statement {
     let mut select = SelectStatement::new();
     select.expr(maker.now());
@@ -47,6 +67,47 @@ pub(super) fn clock(maker: Maker<'_>) -> Statement {
 /// index entries of finished jobs that an open snapshot keeps the server from
 /// removing.
 pub(super) fn pick(maker: Maker<'_>, lane: Lane) -> Statement {
+    let mut select = waiting(maker, lane);
+    select.and_where(col(maker.names().next_attempt_at).gte(mark(Slot::HeadAt, 0)));
+    match lane {
+        Lane::Fresh | Lane::Alone => {}
+        Lane::Retry => {
+            select.and_where(maker.may_run_in_company());
+        }
+        // Which is in the past, and so they are due.
+        Lane::Doubt => {
+            select.and_where(col(maker.names().next_attempt_at).lte(shards::doubt_until()));
+        }
+    }
+    if lane != Lane::Doubt {
+        select.and_where(is_due(maker));
+    }
+    if maker.dialect.can_skip_locked() {
+        select.lock_with_behavior(LockType::Update, LockBehavior::SkipLocked);
+    }
+    picked(maker, select)
+}
+
+/// The next due jobs of a shard that the node holds, after those that it has
+/// seen. None when it does not hold the shard.
+pub(super) fn pick_held(maker: Maker<'_>) -> Statement {
+    let names = maker.names();
+    let mut select = waiting(maker, Lane::Fresh);
+    select
+        .and_where(is_due(maker))
+        .and_where(maker.dialect.comes_after(
+            [col(names.next_attempt_at), col(names.id)],
+            [mark(Slot::HeadAt, 0), mark(Slot::MarkId, 0)],
+        ))
+        .and_where(shards::stands(maker));
+    picked(maker, select)
+}
+
+fn is_due(maker: Maker<'_>) -> Expr {
+    col(maker.names().next_attempt_at).lte(maker.now())
+}
+
+fn waiting(maker: Maker<'_>, lane: Lane) -> SelectStatement {
     let names = maker.names();
     let mut select = SelectStatement::new();
     select
@@ -55,6 +116,7 @@ pub(super) fn pick(maker: Maker<'_>, lane: Lane) -> Statement {
             names.shard_id.as_str(),
             names.attempt_no.as_str(),
             names.lease_seq.as_str(),
+            names.next_attempt_at.as_str(),
             names.idempotency_key.as_str(),
         ])
         .expr_as(maker.us_since(names.due_at), Alias::new("age_us"))
@@ -65,28 +127,25 @@ pub(super) fn pick(maker: Maker<'_>, lane: Lane) -> Statement {
         .from(maker.table())
         .and_where(col(names.shard_id).eq(mark(Slot::ShardId, 0)))
         .and_where(col(names.status).eq(code(lane.status())))
-        .and_where(col(names.next_attempt_at).gte(mark(Slot::HeadAt, 0)))
-        .and_where(col(names.next_attempt_at).lte(maker.now()))
         .order_by(names.next_attempt_at.as_str(), Order::Asc)
         .order_by(names.id.as_str(), Order::Asc)
         .limit(mark_code(Slot::Limit, 0));
-    if lane == Lane::Retry {
-        select.and_where(maker.may_run_in_company());
-    }
     maker.force(&mut select, CLAIM_INDEX);
-    if maker.dialect.can_skip_locked() {
-        select.lock_with_behavior(LockType::Update, LockBehavior::SkipLocked);
-    }
+    select
+}
+
+fn picked(maker: Maker<'_>, select: SelectStatement) -> Statement {
     let mut reads = vec![
         ColumnType::U64,
         ColumnType::U16,
         ColumnType::U16,
         ColumnType::U64,
+        ColumnType::DateTime,
         ColumnType::Binary { bytes: 32 },
         ColumnType::I64,
         ColumnType::I64,
     ];
-    reads.extend(content.iter().map(|(_, kind)| *kind));
+    reads.extend(maker.content().iter().map(|(_, kind)| *kind));
     Statement::new(maker.dialect.write(&Query::Select(select)), &reads)
 }
 

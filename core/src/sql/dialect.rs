@@ -28,6 +28,10 @@ pub trait Dialect: Sync {
     /// Adds what makes this column number its rows.
     fn numbered(&self, column: &mut ColumnDef);
 
+    /// Whether a key of two columns is greater than another, in the order of an
+    /// index over them, so that the index serves it.
+    fn comes_after(&self, key: [Expr; 2], than: [Expr; 2]) -> Expr;
+
     /// Whether a claim locks the rows it picks and passes over locked ones.
     fn can_skip_locked(&self) -> bool;
 

@@ -58,7 +58,9 @@ fn row(maker: Maker<'_>, entry: usize) -> Vec<(Ident, Expr)> {
 ///
 /// Where reads can lock, this one does: in a caller's transaction at
 /// REPEATABLE READ a plain read would not see the row that another transaction
-/// has just committed and that the INSERT failed on.
+/// has just committed and that the INSERT failed on. Shared, as the lock that
+/// the failed INSERT left: of several callers with the same keys, those who
+/// asked for more would meet in a deadlock.
 pub(super) fn find_keys(maker: Maker<'_>, keys: usize) -> Statement {
     let names = maker.names();
     let mut select = SelectStatement::new();
@@ -68,7 +70,7 @@ pub(super) fn find_keys(maker: Maker<'_>, keys: usize) -> Statement {
         .and_where(col(names.idempotency_key).is_in((0..keys).map(|entry| mark(Slot::Key, entry))));
     maker.force(&mut select, KEY_INDEX);
     if maker.dialect.can_lock_rows() {
-        select.lock(LockType::Update);
+        select.lock(LockType::Share);
     }
     let reads = [ColumnType::U64, ColumnType::Binary { bytes: 32 }];
     Statement::new(maker.dialect.write(&Query::Select(select)), &reads)

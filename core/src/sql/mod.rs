@@ -16,6 +16,8 @@ mod finish;
 
 mod reap;
 
+mod shards;
+
 mod operate;
 
 mod nodes;

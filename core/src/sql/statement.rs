@@ -24,6 +24,8 @@ pub enum Slot {
     DueAt,
     /// The low-water mark of a shard.
     HeadAt,
+    /// The job at that mark.
+    MarkId,
     Owner,
     LeaseSeq,
     LeaseUs,
@@ -37,6 +39,8 @@ pub enum Slot {
     Node,
     /// Microseconds that a membership stands, or has lapsed.
     MemberUs,
+    /// Which lease of a shard.
+    Fence,
     /// One of the struct's own columns, by its place in the schema.
     Column(u16),
 }
@@ -189,7 +193,7 @@ fn unmark(value: &SeaValue) -> Bind {
     }
 }
 
-const OWN_SLOTS: [Slot; 20] = [
+const OWN_SLOTS: [Slot; 22] = [
     Slot::Id,
     Slot::ShardId,
     Slot::ShardKey,
@@ -199,6 +203,7 @@ const OWN_SLOTS: [Slot; 20] = [
     Slot::StartUs,
     Slot::DueAt,
     Slot::HeadAt,
+    Slot::MarkId,
     Slot::Owner,
     Slot::LeaseSeq,
     Slot::LeaseUs,
@@ -210,6 +215,7 @@ const OWN_SLOTS: [Slot; 20] = [
     Slot::JobTable,
     Slot::Node,
     Slot::MemberUs,
+    Slot::Fence,
 ];
 
 #[cfg(test)]

@@ -6,8 +6,14 @@ use super::{
     dialect::Dialect,
     nodes,
     parts::{CLAIM_INDEX, KEY_INDEX, LEASE_INDEX, Maker},
+    shards,
 };
-use crate::{ident::Ident, schema::Finished, shard::SHARD_KEY_CHARS_MAX, value::ColumnType};
+use crate::{
+    ident::Ident,
+    schema::{Finished, LeaseBy},
+    shard::SHARD_KEY_CHARS_MAX,
+    value::ColumnType,
+};
 
 /// A table: what the catalogue wants, or what was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -163,9 +169,11 @@ pub(super) fn specs(maker: Maker<'_>) -> Vec<TableSpec> {
         ],
         indexes: Vec::new(),
     });
+    let shards = (maker.schema.lease_by == LeaseBy::Shard).then(|| shards::spec(maker));
     std::iter::once(job)
         .chain(history)
         .chain([nodes::spec(maker)])
+        .chain(shards)
         .collect()
 }
 

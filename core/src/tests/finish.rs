@@ -20,6 +20,7 @@ pub(super) fn lapsed(attempt_no: u16, age: Duration) -> Lapsed {
             id: 7,
             owner: LeaseOwner::from_row("billing-7-1f0e9a2c:41"),
             lease_seq: 3,
+            shard: None,
         },
         attempt_no,
         age,

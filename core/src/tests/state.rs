@@ -170,6 +170,7 @@ fn lease(lease_seq: u64) -> Lease {
         id: 7,
         owner: LeaseOwner::from_row("billing-7-1f0e9a2c:41"),
         lease_seq,
+        shard: None,
     }
 }
 

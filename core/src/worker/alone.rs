@@ -82,14 +82,14 @@ pub(super) async fn take_turn<J: RetryJob, B: Backend>(
     let Some(hands) = all_hands(shared, turn.lease).await else {
         return Ok(());
     };
-    let heads = shared.queue.backend().due_heads(Lane::Alone).await?;
+    let heads = shared.queue.backend().due_heads().await?.retry;
     let now = heads.now;
     let due = shared.assigned.claimable(B::SHARDS, heads).due;
     let Some(head) = overdue(&due, now, turn.lease) else {
         turn.ends(false);
         return Ok(());
     };
-    let started = Instant::now();
+    let ends = Instant::now() + turn.lease;
     let job = claim(shared, Lane::Alone, vec![head], 1).await?.pop();
     let attempts_max = J::schema().retry.max_attempts;
     turn.ends(
@@ -98,7 +98,7 @@ pub(super) async fn take_turn<J: RetryJob, B: Backend>(
     );
     if let Some(job) = job {
         tracing::debug!(id = job.lease.id, "runs with nothing else in hand");
-        start(shared, finishes, job, Lane::Alone, hands, started);
+        start(shared, finishes, job, Lane::Alone, hands, ends);
     }
     Ok(())
 }

@@ -22,7 +22,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use super::Shared;
+use super::{Shared, shards};
 use crate::{
     backend::{Backend, ShardUse},
     error::{Error, ErrorKind, Result},
@@ -32,6 +32,7 @@ use crate::{
         due::{DueHeads, Head},
         nodes::{Heartbeat, Leave, Members, NodeName},
     },
+    schema::LeaseBy,
     shard::shards_of,
 };
 
@@ -44,7 +45,7 @@ const MEMBER_FOR_MIN: Duration = Duration::from_millis(250);
 const MEMBER_FOR_MAX: Duration = Duration::from_secs(10);
 const BEATS_PER_MEMBERSHIP: u32 = 4;
 /// How long a worker that stops waits to be let go.
-const LEAVE_FOR_MAX: Duration = Duration::from_secs(1);
+pub(super) const LEAVE_FOR_MAX: Duration = Duration::from_secs(1);
 
 /// How long a heartbeat makes a node a member.
 pub(super) fn member_for(lease: Duration) -> Duration {
@@ -79,6 +80,12 @@ impl Assigned {
     /// What of these heads this node may claim, at this moment.
     pub(super) fn claimable(&self, shards: ShardUse, heads: DueHeads) -> Claimable {
         self.0.borrow().claimable(shards, heads)
+    }
+
+    /// The shards of this node; `None` when it does not know.
+    pub(super) fn own(&self) -> Option<BTreeSet<u16>> {
+        let known = self.0.borrow();
+        known.stands().then(|| known.shard_ids.clone())
     }
 
     /// Tells of every change from now on.
@@ -158,18 +165,26 @@ impl Assignment {
     }
 }
 
-/// The first heartbeat, before the first poll.
+/// The first heartbeat, before the first poll, and with it the first leases of
+/// shards.
 ///
 /// # Errors
 ///
 /// What no retry cures, such as a missing table.
 pub(super) async fn join<J: RetryJob, B: Backend>(shared: &Shared<J, B>) -> Result<()> {
-    match beat(shared, shared.queue.backend()).await {
-        Err(error) if error.is_transient() => {
-            tracing::warn!(%error, "the first heartbeat failed, working on any shard");
+    let joining = async {
+        beat(shared, shared.queue.backend()).await?;
+        if J::schema().lease_by == LeaseBy::Shard {
+            shards::hold(shared, shared.queue.backend()).await?;
+        }
+        Ok(())
+    };
+    match joining.await {
+        Err(error) if Error::is_transient(&error) => {
+            tracing::warn!(%error, "the first heartbeat failed, trying again");
             Ok(())
         }
-        beaten => beaten,
+        joined => joined,
     }
 }
 
@@ -215,7 +230,7 @@ async fn beat<J: RetryJob, B: Backend>(shared: &Shared<J, B>, backend: &B) -> Re
         return Err(Error::new(ErrorKind::Transient, message));
     };
     let members = answer?;
-    if B::SHARDS != ShardUse::Any {
+    if B::SHARDS != ShardUse::Any || J::schema().lease_by == LeaseBy::Shard {
         let shards = J::schema().shards;
         shared.assigned.beaten(node, members, shards, until);
     }

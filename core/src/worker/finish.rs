@@ -1,12 +1,12 @@
 //! Finish: outcomes are collected and written in one transaction.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use tokio::{sync::mpsc, time::Instant};
 
 use super::{
     Shared,
-    settings::{FINISH_BATCH_MAX, FINISH_LINGER, POLL_MIN, Tally},
+    settings::{POLL_MIN, Tally},
 };
 use crate::{
     backend::Backend,
@@ -33,13 +33,14 @@ pub(super) async fn finish_loop<J: RetryJob, B: Backend>(
                 None => return,
             },
         };
+        let mut ids = HashSet::from([first.lease.id]);
         let mut batch = vec![first];
-        let deadline = Instant::now() + FINISH_LINGER;
-        while batch.len() < FINISH_BATCH_MAX {
+        let deadline = Instant::now() + shared.settings.finish_linger;
+        while batch.len() < shared.settings.finish_batch {
             match tokio::time::timeout_at(deadline, finishes.recv()).await {
                 // A late attempt beside the next one of the same job: answers
                 // name jobs, so each goes into a batch of its own.
-                Ok(Some(finish)) if is_in(&batch, &finish) => {
+                Ok(Some(finish)) if !ids.insert(finish.lease.id) => {
                     next = Some(finish);
                     break;
                 }
@@ -51,28 +52,24 @@ pub(super) async fn finish_loop<J: RetryJob, B: Backend>(
     }
 }
 
-fn is_in(batch: &[Finish], finish: &Finish) -> bool {
-    batch.iter().any(|other| other.lease.id == finish.lease.id)
-}
-
 async fn write<J: RetryJob, B: Backend>(shared: &Shared<J, B>, batch: Vec<Finish>) {
-    match write_batch(shared, batch.clone()).await {
+    match write_batch(shared, &batch).await {
         Ok(()) => {}
         Err(error) if batch.len() > 1 => {
             // One row that the database refuses must not cost the others
             // their outcome.
             tracing::error!(%error, "a batch was refused, writing its outcomes one by one");
             for finish in batch {
-                write_one(shared, finish).await;
+                write_one(shared, &finish).await;
             }
         }
         Err(error) => refused(shared, &batch[0], &error),
     }
 }
 
-async fn write_one<J: RetryJob, B: Backend>(shared: &Shared<J, B>, finish: Finish) {
-    if let Err(error) = write_batch(shared, vec![finish.clone()]).await {
-        refused(shared, &finish, &error);
+async fn write_one<J: RetryJob, B: Backend>(shared: &Shared<J, B>, finish: &Finish) {
+    if let Err(error) = write_batch(shared, std::slice::from_ref(finish)).await {
+        refused(shared, finish, &error);
     }
 }
 
@@ -80,16 +77,16 @@ async fn write_one<J: RetryJob, B: Backend>(shared: &Shared<J, B>, finish: Finis
 /// stands.
 async fn write_batch<J: RetryJob, B: Backend>(
     shared: &Shared<J, B>,
-    batch: Vec<Finish>,
+    batch: &[Finish],
 ) -> Result<(), Error> {
     let mut wait = POLL_MIN;
     loop {
-        match shared.queue.backend().finish(batch.clone()).await {
+        match shared.queue.backend().finish(batch.to_vec()).await {
             Ok(finished) => {
                 settle(shared, batch, &finished.lost);
                 return Ok(());
             }
-            Err(error) if error.is_transient() && any_stands(shared, &batch) => {
+            Err(error) if error.is_transient() && any_stands(shared, batch) => {
                 tracing::warn!(%error, "outcomes can't be written yet, trying again");
                 tokio::time::sleep(wait).await;
                 wait = (wait * 2).min(RETRY_WAIT_MAX);
@@ -108,12 +105,12 @@ fn any_stands<J: RetryJob, B: Backend>(shared: &Shared<J, B>, batch: &[Finish]) 
 }
 
 /// Forgets the leases and says what happened.
-fn settle<J: RetryJob, B: Backend>(shared: &Shared<J, B>, batch: Vec<Finish>, lost: &[u64]) {
+fn settle<J: RetryJob, B: Backend>(shared: &Shared<J, B>, batch: &[Finish], lost: &[u64]) {
     let mut has_waiting = false;
     for finish in batch {
         shared.held.drop_lease(&finish.lease);
         if lost.contains(&finish.lease.id) {
-            lose(shared, &finish);
+            lose(shared, finish);
             continue;
         }
         let counter = match finish.ending {
@@ -125,7 +122,7 @@ fn settle<J: RetryJob, B: Backend>(shared: &Shared<J, B>, batch: Vec<Finish>, lo
             Tally::add(counter, 1);
         }
         has_waiting |= !matches!(finish.ending, Ending::Success);
-        shared.queue.event_sender().finished(&finish);
+        shared.queue.event_sender().finished(finish);
     }
     if has_waiting || shared.held.is_empty() {
         shared.queue.wake();

@@ -1,7 +1,7 @@
 //! The leases that this worker holds, from claim to written finish.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     sync::{Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
@@ -9,7 +9,7 @@ use std::{
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::op::claim::Lease;
+use crate::op::{claim::Lease, shards::ShardFence};
 
 /// A part of the lease that is kept as distance: handlers are stopped this
 /// much before it ends.
@@ -75,11 +75,40 @@ impl Held {
         (holding.lease == *lease).then_some(holding.ends)
     }
 
-    /// Leases that have outlived half of theirs.
+    /// Whether this job is in hand.
+    pub(super) fn contains(&self, id: u64) -> bool {
+        self.lock().contains_key(&id)
+    }
+
+    /// How many jobs are in hand under the lease of each shard.
+    pub(super) fn by_shard(&self) -> BTreeMap<u16, usize> {
+        let mut counts = BTreeMap::new();
+        for holding in self.lock().values() {
+            if let Some(fence) = holding.lease.shard {
+                *counts.entry(fence.shard_id).or_default() += 1;
+            }
+        }
+        counts
+    }
+
+    /// Takes note of the leases of shards that stand; jobs under any other are
+    /// lost.
+    pub(super) fn keep_shards(&self, fences: &BTreeSet<ShardFence>, ends: Instant) {
+        for holding in self.lock().values_mut() {
+            match holding.lease.shard {
+                None => {}
+                Some(fence) if fences.contains(&fence) => holding.ends = ends,
+                Some(_) => holding.revoke.cancel(),
+            }
+        }
+    }
+
+    /// Leases of rows that have outlived half of theirs.
     pub(super) fn to_renew(&self, lease: Duration) -> Vec<Lease> {
         let half_gone = Instant::now() + lease / 2;
         self.lock()
             .values()
+            .filter(|holding| holding.lease.shard.is_none())
             .filter(|holding| holding.ends < half_gone && !holding.revoke.is_cancelled())
             .map(|holding| holding.lease.clone())
             .collect()
@@ -127,6 +156,7 @@ mod tests {
             id,
             owner: LeaseOwner::from_row("node:1"),
             lease_seq,
+            shard: None,
         }
     }
 

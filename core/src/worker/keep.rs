@@ -9,12 +9,14 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Shared, assign,
     settings::{POLL_MIN, Tally},
+    shards,
 };
 use crate::{
     backend::Backend,
     error::{Error, ErrorKind, Result},
     job::RetryJob,
     op::{reap::Reap, renew::Renew},
+    schema::LeaseBy,
 };
 
 /// Looks at the leases this many times while one lasts.
@@ -128,7 +130,16 @@ async fn keep_loop<J: RetryJob, B: Backend>(
             () = reaping => {}
         }
     };
-    tokio::join!(assign::beat_until_stopped(shared, backend), keeping);
+    let holding = async {
+        if J::schema().lease_by == LeaseBy::Shard {
+            shards::hold_until_stopped(shared, backend, stop.cancelled()).await;
+        }
+    };
+    tokio::join!(
+        assign::beat_until_stopped(shared, backend),
+        keeping,
+        holding
+    );
 }
 
 /// Renews what has outlived half of its lease.

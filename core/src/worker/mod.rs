@@ -23,6 +23,8 @@ mod poll;
 
 mod lanes;
 
+mod pace;
+
 mod alone;
 
 mod run;
@@ -32,6 +34,8 @@ mod finish;
 mod keep;
 
 mod assign;
+
+mod shards;
 
 mod held;
 
@@ -47,6 +51,7 @@ use self::{
     assign::Assigned,
     held::Held,
     settings::{Settings, Tally},
+    shards::Shards,
 };
 use crate::{
     backend::Backend, error::Result, handler::Handler, job::RetryJob, op::claim::Node,
@@ -70,6 +75,7 @@ struct Shared<J: RetryJob, B: Backend> {
     node: Node,
     held: Held,
     assigned: Assigned,
+    shards: Shards,
     tally: Tally,
     /// One permit per job in hand: running, or claimed and waiting for a slot.
     hands: Arc<Semaphore>,
@@ -100,8 +106,9 @@ impl<J: RetryJob, B: Backend> Worker<J, B> {
     }
 
     /// Most jobs that wait, claimed, for a free handler. Default: as many as
-    /// run at once. With slow handlers choose fewer, so that other nodes get
-    /// them; with fast ones more, for fewer and larger claims.
+    /// handlers started within the last tenth of a second, at least a quarter of
+    /// those that run at once and at most 1,000. So slow handlers leave jobs to
+    /// other nodes, and fast ones get them in few and large claims.
     #[must_use]
     pub fn prefetch(mut self, jobs: usize) -> Self {
         self.settings.prefetch = Some(jobs.min(settings::CONCURRENCY_MAX));
@@ -122,6 +129,24 @@ impl<J: RetryJob, B: Backend> Worker<J, B> {
     #[must_use]
     pub fn poll_max(mut self, wait: Duration) -> Self {
         self.settings.poll_max = wait.max(settings::POLL_MIN);
+        self
+    }
+
+    /// How long an outcome waits for others to be written with, in one
+    /// transaction. Default 3 milliseconds. Longer makes fewer and larger
+    /// transactions, and lets each outcome be seen that much later; handlers
+    /// never wait for it.
+    #[must_use]
+    pub fn finish_linger(mut self, wait: Duration) -> Self {
+        self.settings.finish_linger = wait;
+        self
+    }
+
+    /// Most outcomes that are written in one transaction. Default and most 500,
+    /// at least 1.
+    #[must_use]
+    pub fn finish_batch(mut self, outcomes: usize) -> Self {
+        self.settings.finish_batch = outcomes.clamp(1, settings::FINISH_BATCH_MAX);
         self
     }
 
@@ -214,7 +239,13 @@ impl<J: RetryJob, B: Backend> Worker<J, B> {
         let finisher = tokio::spawn(
             finish::finish_loop(Arc::clone(&shared), receiver).instrument(span.clone()),
         );
-        let keeper = keep::start(&shared, stops.keep.clone()).await?;
+        let warming = shared
+            .queue
+            .backend()
+            .warm_up(shared.settings.connections());
+        let keeper = keep::start(&shared, stops.keep.clone());
+        let (keeper, ()) = tokio::join!(keeper, warming);
+        let keeper = keeper?;
         let polling = async {
             assign::join(&shared).await?;
             poll_until(&shared, sender, shutdown, until_idle).await
@@ -243,6 +274,7 @@ impl<J: RetryJob, B: Backend> Worker<J, B> {
             node: settings.node.clone(),
             held: Held::default(),
             assigned: Assigned::default(),
+            shards: Shards::default(),
             tally: Tally::default(),
             hands: Arc::new(Semaphore::new(settings.hands())),
             slots: Arc::new(Semaphore::new(settings.concurrency)),

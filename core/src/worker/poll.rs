@@ -1,6 +1,9 @@
 //! Poll: which shards are due, claim a batch, sleep until the next due time.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
 
 use tokio::{
     sync::{OwnedSemaphorePermit, mpsc, watch},
@@ -10,20 +13,23 @@ use tokio::{
 use super::{
     Shared,
     alone::{Turn, take_turn},
-    assign::Changes,
+    assign::{Changes, Claimable},
     lanes::fresh_share,
+    pace::Pace,
     run::run_job,
     settings::POLL_MIN,
+    shards,
 };
 use crate::{
-    backend::Backend,
+    backend::{Backend, ShardUse},
     error::Result,
     job::RetryJob,
     op::{
         claim::{Claim, ClaimedJob},
-        due::{Head, Lane},
+        due::{Head, Lane, LaneHeads},
         finish::Finish,
     },
+    schema::LeaseBy,
 };
 
 /// What one look at the table found.
@@ -39,22 +45,25 @@ pub(super) async fn poll_loop<J: RetryJob, B: Backend>(
     until_idle: bool,
 ) -> Result<()> {
     let mut turn = 0;
+    let mut pace = Pace::new();
     let mut alone = Turn::new(J::schema().lease);
     let mut wakes = Wakes {
         work: shared.queue.wakes(),
         assigned: shared.assigned.changes(),
     };
     let mut idle_wait = POLL_MIN;
-    while let Some(hands) = free_hands(&shared).await {
+    let mut look = None;
+    while let Some(hands) = free_hands(&shared, &mut pace).await {
         wakes.seen();
-        let found = match claim_some(&shared, &finishes, hands, &mut turn, &mut alone).await {
-            Ok(found) => found,
-            Err(error) if error.is_transient() => {
-                tracing::warn!(%error, "polling failed, trying again");
-                Found::Nothing(None)
-            }
-            Err(error) => return Err(error),
-        };
+        let found =
+            match claim_some(&shared, &finishes, hands, &mut turn, &mut alone, &mut look).await {
+                Ok(found) => found,
+                Err(error) if error.is_transient() => {
+                    tracing::warn!(%error, "polling failed, trying again");
+                    Found::Nothing(None)
+                }
+                Err(error) => return Err(error),
+            };
         match found {
             Found::Claimed => idle_wait = POLL_MIN,
             Found::Nothing(_) if alone.is_asked_for() => {}
@@ -80,28 +89,102 @@ pub(super) async fn poll_loop<J: RetryJob, B: Backend>(
     Ok(())
 }
 
-/// Waits until a claim is worthwhile, then takes all free hands up to a batch;
-/// `None` when the worker stops.
+/// Waits until a claim is worthwhile, then takes the hands for it, up to a
+/// batch; `None` when the worker stops.
 async fn free_hands<J: RetryJob, B: Backend>(
     shared: &Shared<J, B>,
+    pace: &mut Pace,
 ) -> Option<OwnedSemaphorePermit> {
-    let batch = usize::from(J::schema().batch);
-    let first = u32::try_from(shared.settings.claim_min().min(batch)).unwrap_or(u32::MAX);
-    let acquire = Arc::clone(&shared.hands).acquire_many_owned(first);
+    let settings = &shared.settings;
+    let prefetch = settings.prefetch.unwrap_or_else(|| {
+        let attempts = shared.tally.attempts.load(Ordering::Relaxed);
+        pace.prefetch(attempts, settings.concurrency)
+    });
+    // When half of what waits for a handler has gone: claims of one job each
+    // would follow every finish otherwise. At least one hand has to be free.
+    let in_hand_max = settings.concurrency + prefetch / 2;
+    let free_min = settings.hands().saturating_sub(in_hand_max).max(1);
+    let acquire = Arc::clone(&shared.hands).acquire_many_owned(permits(free_min));
     let mut hands = tokio::select! {
         biased;
         () = shared.stop.cancelled() => return None,
         hands = acquire => hands.ok()?,
     };
-    let more = shared
-        .hands
-        .available_permits()
-        .min(batch.saturating_sub(hands.num_permits()));
-    let more = u32::try_from(more).unwrap_or(u32::MAX);
-    if let Ok(more) = Arc::clone(&shared.hands).try_acquire_many_owned(more) {
-        hands.merge(more);
+    let in_hand = settings.hands() - shared.hands.available_permits() - free_min;
+    let room = (settings.concurrency + prefetch)
+        .saturating_sub(in_hand)
+        .max(1);
+    let room = room.min(J::schema().batch.into());
+    match room.checked_sub(free_min) {
+        Some(more) => {
+            if let Ok(more) = Arc::clone(&shared.hands).try_acquire_many_owned(permits(more)) {
+                hands.merge(more);
+            }
+            Some(hands)
+        }
+        None => hands.split(room),
     }
-    Some(hands)
+}
+
+fn permits(hands: usize) -> u32 {
+    u32::try_from(hands).unwrap_or(u32::MAX)
+}
+
+/// Due shards, as a look at the table found them.
+///
+/// While claims come back full, the next one goes on where the last one ended
+/// rather than look again: a look costs as much as the claim of some hundred
+/// jobs.
+struct Look {
+    at: Instant,
+    fresh: Claimable,
+    retry: Claimable,
+}
+
+/// After this a look is taken anew: jobs that were stored meanwhile may be due
+/// before those it knows of.
+const LOOK_FOR_MAX: Duration = Duration::from_millis(100);
+
+impl Look {
+    async fn take<J: RetryJob, B: Backend>(
+        shared: &Shared<J, B>,
+        alone: &mut Turn,
+    ) -> Result<Self> {
+        let LaneHeads { fresh, retry } = shared.queue.backend().due_heads().await?;
+        let now = retry.now;
+        // New jobs under the leases of shards are claimed by those who hold them.
+        let fresh_use = match J::schema().lease_by {
+            LeaseBy::Row => B::SHARDS,
+            LeaseBy::Shard => ShardUse::Own,
+        };
+        let look = Self {
+            at: Instant::now(),
+            fresh: shared.assigned.claimable(fresh_use, fresh),
+            retry: shared.assigned.claimable(B::SHARDS, retry),
+        };
+        alone.see(&look.retry.due, now);
+        Ok(look)
+    }
+
+    fn lane(&mut self, lane: Lane) -> &mut Claimable {
+        match lane {
+            Lane::Fresh | Lane::Doubt => &mut self.fresh,
+            Lane::Retry | Lane::Alone => &mut self.retry,
+        }
+    }
+
+    fn is_of_use(&self) -> bool {
+        let is_empty = self.fresh.due.is_empty() && self.retry.due.is_empty();
+        !is_empty && self.at.elapsed() < LOOK_FOR_MAX
+    }
+
+    /// Time until there is more to claim. What is due and was not to be had is
+    /// another's, or waits for a turn alone: when there will be something to
+    /// claim is not known.
+    fn wait(&self) -> Option<Duration> {
+        let waits = [self.fresh.wait, self.retry.wait].into_iter().flatten();
+        waits.filter(|wait| !wait.is_zero()).min()
+    }
 }
 
 /// Claims up to as many jobs as there are hands, and starts their tasks.
@@ -111,52 +194,116 @@ async fn claim_some<J: RetryJob, B: Backend>(
     mut hands: OwnedSemaphorePermit,
     turn: &mut u64,
     alone: &mut Turn,
+    look: &mut Option<Look>,
 ) -> Result<Found> {
-    let backend = shared.queue.backend();
-    let fresh = backend.due_heads(Lane::Fresh).await?;
-    let retry = backend.due_heads(Lane::Retry).await?;
-    let now = retry.now;
-    let [fresh, retry] = [fresh, retry].map(|heads| shared.assigned.claimable(B::SHARDS, heads));
-    alone.see(&retry.due, now);
+    let known = look.take().filter(Look::is_of_use);
+    let is_known = known.is_some();
+    let mut now = match known {
+        Some(known) => known,
+        None => Look::take(shared, alone).await?,
+    };
     let limit = hands.num_permits();
-    let fresh_limit = match (fresh.due.is_empty(), retry.due.is_empty()) {
+    let fresh_limit = match (now.fresh.due.is_empty(), now.retry.due.is_empty()) {
         (false, false) => fresh_share(J::schema().lanes, *turn, limit),
         (_, true) => limit,
         (true, false) => 0,
     };
     let mut claimed = 0;
-    let mut fresh_has_more = true;
     // What one lane leaves unused goes to the other, so the fresh lane is asked
     // again at the end if it filled its share.
-    for (lane, heads, lane_limit) in [
-        (Lane::Fresh, &fresh.due, fresh_limit),
-        (Lane::Retry, &retry.due, limit),
-        (Lane::Fresh, &fresh.due, limit),
+    for (lane, lane_limit) in [
+        (Lane::Fresh, fresh_limit),
+        (Lane::Retry, limit),
+        (Lane::Fresh, limit),
     ] {
         let room = lane_limit.min(limit).saturating_sub(claimed);
-        let is_exhausted = lane == Lane::Fresh && !fresh_has_more;
-        if room == 0 || heads.is_empty() || is_exhausted || shared.stop.is_cancelled() {
+        let heads = &mut now.lane(lane).due;
+        if room == 0 || heads.is_empty() || shared.stop.is_cancelled() {
             continue;
         }
-        let started = Instant::now();
-        let jobs = claim(shared, lane, heads.clone(), room).await?;
-        fresh_has_more &= lane != Lane::Fresh || jobs.len() == room;
-        claimed += jobs.len();
-        for job in jobs {
+        let mut found = 0;
+        let mut last = None;
+        let mut take = |job: ClaimedJob, lane, ends| {
             let Some(hand) = hands.split(1) else {
                 unreachable!("no more jobs were asked for than there are hands")
             };
-            start(shared, finishes, job, lane, hand, started);
+            found += 1;
+            last = Some(Head {
+                shard_id: job.shard_id,
+                next_attempt_at: job.next_attempt_at,
+            });
+            start(shared, finishes, job, lane, hand, ends);
+        };
+        let is_held = lane == Lane::Fresh && J::schema().lease_by == LeaseBy::Shard;
+        if is_held {
+            claim_held(shared, heads, room, &mut take).await?;
+        } else {
+            claim_rows(shared, lane, heads.clone(), room, &mut take).await?;
         }
+        match last {
+            Some(_) if found == room && is_held => {}
+            Some(last) if found == room => go_on(heads, last),
+            _ => heads.clear(),
+        }
+        claimed += found;
     }
     *turn = turn.wrapping_add(claimed as u64);
-    if claimed > 0 {
-        return Ok(Found::Claimed);
+    if claimed == 0 && !is_known {
+        return Ok(Found::Nothing(now.wait()));
     }
-    // What is due and was not to be had is another's, or waits for a turn
-    // alone: when there will be something to claim is not known.
-    let waits = [fresh.wait, retry.wait].into_iter().flatten();
-    Ok(Found::Nothing(waits.filter(|wait| !wait.is_zero()).min()))
+    *look = Some(now);
+    Ok(Found::Claimed)
+}
+
+/// Leaves out the shards before the one that the last job was of, and of that
+/// one what was before the job.
+fn go_on(heads: &mut Vec<Head>, last: Head) {
+    let done = heads.iter().position(|head| head.shard_id == last.shard_id);
+    heads.drain(..done.unwrap_or_default());
+    if let Some(head) = heads.first_mut() {
+        *head = last;
+    }
+}
+
+/// Takes a job in hand, with the end of its lease.
+type Take<'a> = dyn FnMut(ClaimedJob, Lane, Instant) + Send + 'a;
+
+async fn claim_rows<J: RetryJob, B: Backend>(
+    shared: &Shared<J, B>,
+    lane: Lane,
+    heads: Vec<Head>,
+    limit: usize,
+    take: &mut Take<'_>,
+) -> Result<usize> {
+    let ends = Instant::now() + J::schema().lease;
+    let jobs = claim(shared, lane, heads, limit).await?;
+    let count = jobs.len();
+    jobs.into_iter().for_each(|job| take(job, lane, ends));
+    Ok(count)
+}
+
+/// Claims new jobs of the shards that this node holds: those in doubt by their
+/// rows, the others under the leases of the shards.
+async fn claim_held<J: RetryJob, B: Backend>(
+    shared: &Shared<J, B>,
+    heads: &[Head],
+    limit: usize,
+    take: &mut Take<'_>,
+) -> Result<()> {
+    let due = shared.shards.due(heads);
+    let mut room = limit;
+    if !due.in_doubt.is_empty() {
+        room -= claim_rows(shared, Lane::Doubt, due.in_doubt, room, take).await?;
+    }
+    if room > 0 && !due.clear.is_empty() {
+        let take = |jobs: Vec<shards::Claimed>| {
+            for (job, ends) in jobs {
+                take(job, Lane::Fresh, ends);
+            }
+        };
+        shards::claim(shared, &due.clear, room, take).await?;
+    }
+    Ok(())
 }
 
 #[tracing::instrument(level = "debug", skip_all, fields(?lane, limit))]
@@ -183,13 +330,11 @@ pub(super) fn start<J: RetryJob, B: Backend>(
     job: ClaimedJob,
     lane: Lane,
     hand: OwnedSemaphorePermit,
-    claimed_at: Instant,
+    ends: Instant,
 ) {
     let events = shared.queue.event_sender();
     events.claimed(job.lease.id, lane.status(), job.attempt_no);
-    let revoke = shared
-        .held
-        .hold(job.lease.clone(), claimed_at + J::schema().lease);
+    let revoke = shared.held.hold(job.lease.clone(), ends);
     let shared_task = Arc::clone(shared);
     let finishes = finishes.clone();
     shared.tasks.spawn(async move {

@@ -13,9 +13,9 @@ pub(super) const CONCURRENCY_MAX: usize = 100_000;
 pub(super) const POLLERS_MAX: usize = 16;
 /// The shortest sleep between two looks that found nothing.
 pub(super) const POLL_MIN: Duration = Duration::from_millis(5);
-/// How long finish waits for company after the first outcome.
-pub(super) const FINISH_LINGER: Duration = Duration::from_millis(3);
-/// Most outcomes in one finish.
+/// Most jobs that a worker claims ahead by itself.
+pub(super) const PREFETCH_MAX: usize = 1000;
+/// Most outcomes in one finish: more make no statement larger.
 pub(super) const FINISH_BATCH_MAX: usize = 500;
 const REAP_EVERY_MAX: Duration = Duration::from_secs(10);
 
@@ -26,6 +26,8 @@ pub(super) struct Settings {
     pub(super) prefetch: Option<usize>,
     pub(super) pollers: usize,
     pub(super) poll_max: Duration,
+    pub(super) finish_linger: Duration,
+    pub(super) finish_batch: usize,
     pub(super) reap_every: Duration,
     pub(super) drain_for: Duration,
     pub(super) node: Node,
@@ -39,6 +41,8 @@ impl Settings {
             prefetch: None,
             pollers: 1,
             poll_max: Duration::from_secs(1),
+            finish_linger: Duration::from_millis(3),
+            finish_batch: FINISH_BATCH_MAX,
             reap_every: schema.lease.min(REAP_EVERY_MAX),
             drain_for: Duration::from_secs(30),
             node: Node::new(&format!("pid-{}", std::process::id())),
@@ -46,26 +50,25 @@ impl Settings {
         }
     }
 
-    /// Jobs that wait, claimed, for a free handler.
-    pub(super) fn prefetch(&self) -> usize {
-        self.prefetch.unwrap_or(self.concurrency)
+    /// Most jobs that wait, claimed, for a free handler.
+    pub(super) fn prefetch_max(&self) -> usize {
+        self.prefetch.unwrap_or(PREFETCH_MAX)
     }
 
     /// Jobs that a worker may have in hand.
     pub(super) fn hands(&self) -> usize {
-        self.concurrency + self.prefetch()
+        self.concurrency + self.prefetch_max()
     }
 
-    /// Free hands that make another claim worthwhile: with fewer, claims of
-    /// one job each would follow every finish. Never so many that a handler
-    /// slot stays empty.
-    pub(super) fn claim_min(&self) -> usize {
-        (self.prefetch() / 2).max(1)
+    /// Connections that its loops use at once, and as many again: one that was
+    /// given back is tested before it is given out.
+    pub(super) fn connections(&self) -> usize {
+        2 * (self.pollers + 1)
     }
 
     /// Outcomes that may wait to be written.
     pub(super) fn finishes_max(&self) -> usize {
-        self.hands().max(FINISH_BATCH_MAX)
+        self.hands().max(self.finish_batch)
     }
 }
 

@@ -9,7 +9,7 @@ use super::{core, span_of, type_of};
 use crate::{
     ident::SqlName,
     model::{Backoff, ColumnModel, FieldModel, Lanes, Model, Retry},
-    names::{FinishedName, Name as _},
+    names::{FinishedName, LeaseByName, Name as _},
     sql_type::SqlType,
 };
 
@@ -135,6 +135,7 @@ fn settings(model: &Model) -> Vec<TokenStream> {
             .spread
             .map(|spread| ("spread", some(&span(spread)))),
         settings.finished.map(|word| ("finished", finished(word))),
+        settings.lease_by.map(|word| ("lease_by", lease_by(word))),
     ];
     all.extend(options.into_iter().flatten().map(|(member, value)| {
         let member = format_ident!("{member}");
@@ -216,6 +217,14 @@ fn finished(word: FinishedName) -> TokenStream {
         FinishedName::Keep => quote!(#core::Finished::Keep),
         FinishedName::History => quote!(#core::Finished::History),
         FinishedName::Delete => quote!(#core::Finished::Delete),
+    }
+}
+
+fn lease_by(word: LeaseByName) -> TokenStream {
+    let core = core();
+    match word {
+        LeaseByName::Row => quote!(#core::LeaseBy::Row),
+        LeaseByName::Shard => quote!(#core::LeaseBy::Shard),
     }
 }
 

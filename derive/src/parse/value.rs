@@ -10,7 +10,7 @@ use crate::{
     diagnostics,
     duration::{self, SPAN_MAX},
     ident::{COLUMN_BYTES_MAX, SqlName, TABLE_BYTES_MAX},
-    names::{FinishedName, Name},
+    names::Name,
     sql_type::SqlType,
     template::{self, Piece},
 };
@@ -184,13 +184,13 @@ pub(super) fn sql_type<N: Name>(option: N, entry: &Entry) -> Result<Given<SqlTyp
     given(entry, sql_type)
 }
 
-/// What becomes of finished rows.
-pub(super) fn finished<N: Name>(option: N, entry: &Entry) -> Result<Given<FinishedName>> {
+/// One of a few words.
+pub(super) fn word<N: Name, W: Name>(option: N, entry: &Entry) -> Result<Given<W>> {
     let literal = text(option, entry)?;
     let value = literal.value();
-    let name = FinishedName::find(&value)
-        .ok_or_else(|| diagnostics::unknown_finished(&literal, &value))?;
-    given(entry, name)
+    let word =
+        W::find(&value).ok_or_else(|| diagnostics::unknown_word::<W>(option, &literal, &value))?;
+    given(entry, word)
 }
 
 fn text<N: Name>(option: N, entry: &Entry) -> Result<LitStr> {

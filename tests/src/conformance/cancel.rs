@@ -173,7 +173,7 @@ fn start<'a, B: Backend>(
                 stored.unwrap();
                 backend.commit(tx).await.unwrap();
             }
-            Call::Heads => drop(backend.due_heads(Lane::Fresh).await.unwrap()),
+            Call::Heads => drop(backend.due_heads().await.unwrap()),
             Call::Claim => drop(claim_as(backend, owner(), Lane::Fresh, 2).await),
             Call::Renew => {
                 let renew = Renew {

@@ -47,7 +47,7 @@ fn due_ago(now: DbTime, seconds: i64, shard_id: u16) -> NewJob {
 
 pub async fn claim_takes_due_jobs_oldest_first<D: TestDatabase>(db: D) {
     let backend = db.installed(&JOB).await;
-    let now = backend.due_heads(Lane::Fresh).await.unwrap().now;
+    let now = backend.due_heads().await.unwrap().fresh.now;
     let news = [3, 9, 1, 9, 5].map(|seconds| due_ago(now, seconds, 0));
     let stored = enqueue(&backend, news.to_vec()).await;
     // Of the two that have waited nine seconds, the smaller id comes first.
@@ -107,7 +107,7 @@ pub async fn claim_raises_attempt_and_fence_and_sets_the_lease<D: TestDatabase>(
 
 pub async fn claim_takes_several_shards_in_the_order_asked_for<D: TestDatabase>(db: D) {
     let backend = db.installed(&JOB).await;
-    let now = backend.due_heads(Lane::Fresh).await.unwrap().now;
+    let now = backend.due_heads().await.unwrap().fresh.now;
     let news = [(2, 9), (7, 5), (2, 3), (9, 30), (7, 1)];
     let news = news.map(|(shard, seconds)| due_ago(now, seconds, shard));
     let stored = enqueue(&backend, news.to_vec()).await;
@@ -130,7 +130,7 @@ pub async fn claim_stays_within_its_lane<D: TestDatabase>(db: D) {
     let backend = db.installed(&JOB).await;
     let retried = waiting(&backend, Lane::Retry, jobs([1])).await;
     // Were the lanes not told apart, the older one would come first.
-    let now = backend.due_heads(Lane::Fresh).await.unwrap().now;
+    let now = backend.due_heads().await.unwrap().fresh.now;
     let fresh = enqueue(&backend, vec![due_ago(now, 9, 0)]).await;
 
     let claimed = claim_shard(&backend, Lane::Retry, 0, 1).await;

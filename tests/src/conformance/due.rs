@@ -19,7 +19,7 @@ use crate::{
 const HOUR: Duration = Duration::from_secs(3600);
 
 async fn now(backend: &impl Backend) -> DbTime {
-    backend.due_heads(Lane::Fresh).await.unwrap().now
+    backend.due_heads().await.unwrap().fresh.now
 }
 
 fn at(instant: DbTime, shard_id: u16) -> NewJob {
@@ -32,7 +32,7 @@ fn at(instant: DbTime, shard_id: u16) -> NewJob {
 
 pub async fn due_heads_name_the_earliest_job_of_every_shard<D: TestDatabase>(db: D) {
     let backend = db.installed(&JOB).await;
-    let none = backend.due_heads(Lane::Fresh).await.unwrap();
+    let none = backend.due_heads().await.unwrap().fresh;
     assert_eq!((none.heads.len(), none.wait()), (0, None));
 
     let now = now(&backend).await;
@@ -46,7 +46,7 @@ pub async fn due_heads_name_the_earliest_job_of_every_shard<D: TestDatabase>(db:
     ];
     enqueue(&backend, news).await;
 
-    let due = backend.due_heads(Lane::Fresh).await.unwrap();
+    let due = backend.due_heads().await.unwrap().fresh;
     let heads: Vec<_> = due
         .heads
         .iter()
@@ -63,7 +63,7 @@ pub async fn due_heads_name_the_earliest_job_of_every_shard<D: TestDatabase>(db:
     assert_eq!(due.wait(), Some(Duration::ZERO));
 
     assert_eq!(claim(&backend, Lane::Fresh).await.len(), 3);
-    let rest = backend.due_heads(Lane::Fresh).await.unwrap();
+    let rest = backend.due_heads().await.unwrap().fresh;
     assert_eq!(rest.heads.len(), 1);
     let wait = rest.wait().unwrap();
     assert_eq!(rest.now.plus(wait), now.plus(HOUR));
@@ -76,16 +76,16 @@ pub async fn due_heads_keep_lanes_apart<D: TestDatabase>(db: D) {
     assert!(finish(&backend, retry).await);
     let row = db.row(&JOB, job.lease.id).await;
 
-    let fresh = backend.due_heads(Lane::Fresh).await.unwrap();
+    let fresh = backend.due_heads().await.unwrap().fresh;
     assert_eq!(fresh.heads, []);
     let other = at(fresh.now, 1);
     enqueue(&backend, vec![other]).await;
     for (lane, shard_id) in [(Lane::Fresh, 1), (Lane::Retry, 0)] {
-        let heads = backend.due_heads(lane).await.unwrap().heads;
+        let heads = backend.due_heads().await.unwrap().of(lane).heads;
         let shards: Vec<_> = heads.iter().map(|head| head.shard_id).collect();
         assert_eq!(shards, [shard_id], "{lane:?}");
     }
-    let retried = backend.due_heads(Lane::Retry).await.unwrap();
+    let retried = backend.due_heads().await.unwrap().retry;
     assert_eq!(retried.heads[0].next_attempt_at, row.next_attempt_at);
 }
 

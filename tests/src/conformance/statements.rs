@@ -6,6 +6,7 @@ use retryjob_core::{
     op::{
         due::Lane,
         nodes::{FORGET_AFTER, Heartbeat, NodeName},
+        shards::HoldShards,
     },
     sql::{Bind, Slot, Statement},
 };
@@ -13,11 +14,11 @@ use retryjob_core::{
 use crate::{
     SqlDatabase,
     act::{NONE, claim, claim_as, enqueue, enqueue_one, finish, owner, running, succeeded},
-    jobs::{ARCHIVED, DELETED, JOB, LEASE, jobs, random_job},
+    jobs::{ARCHIVED, DELETED, HELD, JOB, LEASE, jobs, random_job},
 };
 
 /// The statements that write, and the moves that each is for.
-const WRITES: [(&str, &[Move]); 11] = [
+const WRITES: [(&str, &[Move]); 13] = [
     ("take_fresh", &[Move::Claim]),
     ("take_retry", &[Move::Claim]),
     ("renew", &[Move::Succeed]),
@@ -29,12 +30,14 @@ const WRITES: [(&str, &[Move]); 11] = [
     ("cancel", &[Move::Cancel]),
     ("requeue", &[Move::Requeue]),
     ("archive_remove", &[]),
+    ("succeed_held", &[Move::Claim]),
+    ("settle_held", &[Move::Claim]),
 ];
 
 /// Whether this statement may write rows of this status.
 fn may_write(stem: &str, status: Status) -> bool {
     match stem {
-        "take_fresh" => status == Status::Pending,
+        "take_fresh" | "succeed_held" | "settle_held" => status == Status::Pending,
         "take_retry" => status == Status::Retry,
         "archive_copy" | "archive_remove" => status == Status::Success,
         _ => {
@@ -107,7 +110,7 @@ async fn moved_by_hand<D: SqlDatabase>(
 /// Every statement that changes a status names the status that it expects.
 pub async fn statements_that_write_leave_rows_in_any_other_status<D: SqlDatabase>(db: D) {
     let mut checked = 0;
-    for schema in [&JOB, &DELETED, &ARCHIVED] {
+    for schema in [&JOB, &DELETED, &ARCHIVED, &HELD] {
         let backend = db.installed(schema).await;
         let catalogue = D::catalogue(&backend);
         for (round, (name, statement)) in (0..).zip(catalogue.statements()) {
@@ -144,7 +147,7 @@ pub async fn statements_that_write_leave_rows_in_any_other_status<D: SqlDatabase
             checked += 1;
         }
     }
-    assert_eq!(checked, 3 * 10 + 2, "statements");
+    assert_eq!(checked, 4 * 10 + 2 + 2, "statements");
 }
 
 /// Whether a row is as it was; instants are, but for the time that passed.
@@ -229,4 +232,46 @@ pub async fn forget_leaves_a_node_that_came_back<D: SqlDatabase>(db: D) {
     db.pass(&JOB, FORGET_AFTER * 2).await;
     db.execute(&forget(&node)).await;
     assert_eq!(db.nodes(&JOB).await, []);
+}
+
+/// Between the read of who holds a shard and the take, another may take it.
+pub async fn a_shard_that_was_taken_meanwhile_is_not_taken<D: SqlDatabase>(db: D) {
+    let backend = db.installed(&HELD).await;
+    let [holder, other] = ["holder", "other"].map(Node::new);
+    let hold = |node: &Node| HoldShards {
+        node: node.name().clone(),
+        shard_ids: vec![3],
+        lease: LEASE,
+    };
+    let held = backend.hold_shards(hold(&holder)).await.unwrap();
+    let take = D::catalogue(&backend).held().take.at_least(1).1;
+    let take = with_values(take, |bind| match bind.slot {
+        Slot::JobTable => format!("'{}'", HELD.table),
+        Slot::Node => format!("'{}'", other.name()),
+        Slot::ShardId => "3".into(),
+        Slot::LeaseUs => LEASE.as_micros().to_string(),
+        slot => panic!("{slot:?} is not of a shard"),
+    });
+    db.execute(&take).await;
+    assert_eq!(backend.hold_shards(hold(&holder)).await.unwrap(), held);
+}
+
+pub async fn the_leases_that_stand_are_those_that_were_asked_for<D: SqlDatabase>(db: D) {
+    let backend = db.installed(&HELD).await;
+    let node = Node::new("holder");
+    let hold = HoldShards {
+        node: node.name().clone(),
+        shard_ids: vec![3, 4, 5],
+        lease: LEASE,
+    };
+    let held = backend.hold_shards(hold).await.unwrap().held;
+    let live = D::catalogue(&backend).held().live.at_least(2).1;
+    let live = with_values(live, |bind| match bind.slot {
+        Slot::JobTable => format!("'{}'", HELD.table),
+        Slot::Node => format!("'{}'", node.name()),
+        Slot::ShardId => ["3", "5"][bind.entry.min(1)].into(),
+        Slot::Fence => held[0].fence.fence.to_string(),
+        slot => panic!("{slot:?} is not of a shard"),
+    });
+    assert_eq!(db.ids(&live).await, [3, 5]);
 }

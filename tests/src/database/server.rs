@@ -7,7 +7,7 @@ use std::{marker::PhantomData, thread, time::Duration};
 
 use retryjob_backends::{Mysql8, Mysql57};
 use retryjob_core::{
-    Backend, DbTime, IdempotencyKey, JobSchema, Status,
+    Backend, DbTime, Finished, IdempotencyKey, JobSchema, LeaseBy, Status,
     memory::JobRow,
     op::{claim::LeaseOwner, finish::Finish, nodes::NodeName, reap::Lapsed},
     sql::Catalogue,
@@ -16,7 +16,8 @@ use retryjob_core::{
 use sqlx::{
     AssertSqlSafe, ConnectOptions as _, Connection as _, MySql, MySqlConnection, MySqlPool,
     Row as _, Transaction,
-    mysql::{MySqlConnectOptions, MySqlPoolOptions, MySqlRow},
+    error::DatabaseError,
+    mysql::{MySqlConnectOptions, MySqlDatabaseError, MySqlPoolOptions, MySqlRow},
 };
 
 use super::{RowLocks, SqlDatabase, TestDatabase};
@@ -225,18 +226,26 @@ impl<F: Flavour> TestDatabase for Server<F> {
             "updated_at",
         ]
         .map(|column| format!("{column} = {column} - INTERVAL {us} MICROSECOND"));
-        self.execute(&format!(
-            "UPDATE {} SET {}",
-            schema.table,
-            earlier.join(", ")
-        ))
-        .await;
+        let history = (schema.finished == Finished::History).then_some("_history");
+        for suffix in [Some(""), history].into_iter().flatten() {
+            let earlier = earlier.join(", ");
+            self.execute(&format!("UPDATE {}{suffix} SET {earlier}", schema.table))
+                .await;
+        }
         self.execute(&format!(
             "UPDATE retryjob_node SET member_until = member_until - INTERVAL {us} MICROSECOND \
              WHERE job_table = '{}'",
             schema.table
         ))
         .await;
+        if schema.lease_by == LeaseBy::Shard {
+            self.execute(&format!(
+                "UPDATE retryjob_shard SET lease_until = lease_until - INTERVAL {us} MICROSECOND, \
+                 doubt_until = doubt_until - INTERVAL {us} MICROSECOND WHERE job_table = '{}'",
+                schema.table
+            ))
+            .await;
+        }
     }
 
     async fn note(&self, connection: &mut MySqlConnection) {
@@ -348,14 +357,28 @@ impl<F: Flavour> SqlDatabase for Server<F> {
     }
 
     async fn pairs(&self, sql: &str) -> Vec<(u64, u64)> {
-        let sql = AssertSqlSafe(sql.to_owned());
-        let rows = sqlx::raw_sql(sql).fetch_all(&self.pool).await.unwrap();
+        let rows = loop {
+            let sql = AssertSqlSafe(sql.to_owned());
+            match sqlx::raw_sql(sql).fetch_all(&self.pool).await {
+                // MySQL 8 can't list connections while one of them runs a
+                // statement with bytes that are no text.
+                Err(sqlx::Error::Database(error)) if is_number(&*error, 3854) => {
+                    tokio::time::sleep(Duration::from_millis(1)).await;
+                }
+                rows => break rows.unwrap(),
+            }
+        };
         // Signed or not: the callers' columns are of both kinds.
         let number = |row: &MySqlRow, at: usize| row.try_get_unchecked(at).unwrap();
         rows.iter()
             .map(|row| (number(row, 0), number(row, 1)))
             .collect()
     }
+}
+
+fn is_number(error: &dyn DatabaseError, number: u16) -> bool {
+    let error = error.try_downcast_ref::<MySqlDatabaseError>();
+    error.is_some_and(|error| error.number() == number)
 }
 
 impl<F: Flavour> RowLocks for Server<F> {

@@ -5,7 +5,7 @@ use std::{env, fs, path::PathBuf, time::Duration};
 use chrono::NaiveDate;
 use retryjob_backends::Sqlite;
 use retryjob_core::{
-    Backend as _, DbTime, IdempotencyKey, JobSchema, Status,
+    Backend as _, DbTime, Finished, IdempotencyKey, JobSchema, LeaseBy, Status,
     memory::JobRow,
     op::{claim::LeaseOwner, finish::Finish, nodes::NodeName, reap::Lapsed},
     sql::Catalogue,
@@ -93,17 +93,25 @@ impl TestDatabase for SqliteFile {
             "updated_at",
         ]
         .map(|column| format!("{column} = {column} - {us}"));
-        self.execute(&format!(
-            "UPDATE {} SET {}",
-            schema.table,
-            earlier.join(", ")
-        ))
-        .await;
+        let history = (schema.finished == Finished::History).then_some("_history");
+        for suffix in [Some(""), history].into_iter().flatten() {
+            let earlier = earlier.join(", ");
+            self.execute(&format!("UPDATE {}{suffix} SET {earlier}", schema.table))
+                .await;
+        }
         self.execute(&format!(
             "UPDATE retryjob_node SET member_until = member_until - {us} WHERE job_table = '{}'",
             schema.table
         ))
         .await;
+        if schema.lease_by == LeaseBy::Shard {
+            self.execute(&format!(
+                "UPDATE retryjob_shard SET lease_until = lease_until - {us}, \
+                 doubt_until = doubt_until - {us} WHERE job_table = '{}'",
+                schema.table
+            ))
+            .await;
+        }
     }
 
     async fn note(&self, connection: &mut SqliteConnection) {

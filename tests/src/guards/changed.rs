@@ -18,7 +18,7 @@ use super::{
     conjuncts::{Conjunct, conjuncts, without},
     mutant::Guarded,
 };
-use crate::jobs::{ARCHIVED, DELETED, JOB};
+use crate::jobs::{ARCHIVED, DELETED, HELD, HELD_DELETED, JOB};
 
 /// One statement without one of its conjuncts, in lists of every length.
 #[derive(Clone, Debug)]
@@ -51,7 +51,7 @@ impl fmt::Display for Mutation {
 /// When lists of several lengths differ in more than the length.
 pub(super) fn mutations<D: Guarded>() -> Vec<Mutation> {
     let mut all: Vec<Mutation> = Vec::new();
-    for schema in [&JOB, &DELETED, &ARCHIVED] {
+    for schema in [&JOB, &DELETED, &ARCHIVED, &HELD, &HELD_DELETED] {
         let catalogue = D::statements(schema);
         let clock = catalogue.clock.sql().trim_start_matches("SELECT ");
         for (name, statement) in catalogue.statements() {
@@ -85,6 +85,7 @@ fn tail(sql: &str, clock: &str) -> String {
     let (_, tail) = sql.split_once(" WHERE ").unwrap_or_default();
     // A lock of what was found decides nothing about what is found.
     let tail = tail.strip_suffix(" FOR UPDATE").unwrap_or(tail);
+    let tail = tail.strip_suffix(" LOCK IN SHARE MODE").unwrap_or(tail);
     tail.replace(clock, "now").replace(['"', '`'], "")
 }
 
@@ -180,6 +181,9 @@ impl Dialect for Changed {
     }
     fn numbered(&self, column: &mut ColumnDef) {
         self.inner.numbered(column);
+    }
+    fn comes_after(&self, key: [Expr; 2], than: [Expr; 2]) -> Expr {
+        self.inner.comes_after(key, than)
     }
     fn can_skip_locked(&self) -> bool {
         self.inner.can_skip_locked()

@@ -1,6 +1,6 @@
 //! The conjuncts of a statement's WHERE, and the statement without one.
 
-use std::{panic::resume_unwind, thread};
+use std::{collections::BTreeSet, panic::resume_unwind, thread};
 
 use sqlparser::{
     ast::{BinaryOperator, Expr, SetExpr, Statement},
@@ -51,10 +51,10 @@ fn all_conjuncts(sql: &str) -> Vec<Conjunct> {
             path: (at, None),
             text: plain(&conjunct),
         });
-        let Some(mut groups) = groups(conjunct) else {
-            continue;
+        let members = match groups(conjunct.clone()) {
+            Some(mut groups) => split(groups.swap_remove(0), &BinaryOperator::And),
+            None => within_subquery(conjunct),
         };
-        let members = split(groups.swap_remove(0), &BinaryOperator::And);
         all.extend(members.iter().enumerate().map(|(within, member)| Conjunct {
             path: (at, Some(within)),
             text: plain(member),
@@ -84,19 +84,48 @@ fn written_without(sql: &str, dropped: Option<&Conjunct>) -> (String, Vec<usize>
         match within {
             None => drop(all.remove(at)),
             Some(within) => {
-                let groups = groups(all[at].clone()).expect("groups");
-                let groups = groups.into_iter().map(|group| {
-                    let mut members = split(group, &BinaryOperator::And);
-                    members.remove(within);
-                    nested(joined(members, &BinaryOperator::And).expect("further members"))
-                });
-                let groups = joined(groups.collect(), &BinaryOperator::Or);
-                all[at] = nested(groups.expect("a group"));
+                all[at] = match groups(all[at].clone()) {
+                    Some(groups) => without_member(groups, within),
+                    None => without_within_subquery(all[at].clone(), within),
+                };
             }
         }
         *place = joined(all, &BinaryOperator::And);
     }
     unnumbered(&statement.to_string())
+}
+
+fn without_member(groups: Vec<Expr>, within: usize) -> Expr {
+    let groups = groups.into_iter().map(|group| {
+        let mut members = split(group, &BinaryOperator::And);
+        members.remove(within);
+        nested(joined(members, &BinaryOperator::And).expect("further members"))
+    });
+    nested(joined(groups.collect(), &BinaryOperator::Or).expect("a group"))
+}
+
+/// The conjuncts of `EXISTS (SELECT … WHERE …)`.
+fn within_subquery(expr: Expr) -> Vec<Expr> {
+    let Expr::Exists { subquery, .. } = expr else {
+        return Vec::new();
+    };
+    match *subquery.body {
+        SetExpr::Select(select) => select
+            .selection
+            .map_or_else(Vec::new, |whole| split(whole, &BinaryOperator::And)),
+        _ => Vec::new(),
+    }
+}
+
+fn without_within_subquery(mut expr: Expr, within: usize) -> Expr {
+    let mut members = within_subquery(expr.clone());
+    members.remove(within);
+    if let Expr::Exists { subquery, .. } = &mut expr
+        && let SetExpr::Select(select) = subquery.body.as_mut()
+    {
+        select.selection = joined(members, &BinaryOperator::And);
+    }
+    expr
 }
 
 /// Runs where a tree of 500 ORs, each within the one before, can be walked.
@@ -109,6 +138,11 @@ fn deep<T: Send>(walk: impl FnOnce() -> T + Send) -> T {
     })
 }
 
+/// The words for a shared lock that all servers know, which the parser does not,
+/// and those of today.
+const SHARED: &str = " LOCK IN SHARE MODE";
+const SHARED_TODAY: &str = " FOR SHARE";
+
 /// Reads a statement, with its `?` numbered.
 fn parsed(sql: &str) -> Statement {
     let mut numbered = String::with_capacity(sql.len() * 2);
@@ -118,6 +152,7 @@ fn parsed(sql: &str) -> Statement {
         }
         numbered.push_str(part);
     }
+    let numbered = numbered.replace(SHARED, SHARED_TODAY);
     let dialect: &dyn Dialect = if sql.contains('`') {
         &MySqlDialect {}
     } else {
@@ -131,6 +166,7 @@ fn parsed(sql: &str) -> Statement {
 
 /// Takes the numbers of the `?` away again, and answers them.
 fn unnumbered(sql: &str) -> (String, Vec<usize>) {
+    let sql = sql.replace(SHARED_TODAY, SHARED);
     let mut parts = sql.split('?');
     let mut text = parts.next().unwrap_or_default().to_owned();
     let mut left = Vec::new();
@@ -170,7 +206,8 @@ fn split(expr: Expr, operator: &BinaryOperator) -> Vec<Expr> {
     }
 }
 
-/// The members of `(a AND b)` and of `((a AND b) OR (c AND d))`.
+/// The members of `(a AND b)` and of `((a AND b) OR (c AND d))`: alternatives
+/// that say the same of different rows.
 fn groups(expr: Expr) -> Option<Vec<Expr>> {
     let Expr::Nested(inner) = expr else {
         return None;
@@ -180,7 +217,12 @@ fn groups(expr: Expr) -> Option<Vec<Expr>> {
         Expr::Nested(group) => *group,
         bare => bare,
     });
-    Some(bare.collect())
+    let all: Vec<_> = bare.collect();
+    let sizes: BTreeSet<_> = all
+        .iter()
+        .map(|group| split(group.clone(), &BinaryOperator::And).len())
+        .collect();
+    (sizes.len() == 1 && !sizes.contains(&1)).then_some(all)
 }
 
 fn joined(all: Vec<Expr>, operator: &BinaryOperator) -> Option<Expr> {
@@ -231,6 +273,27 @@ mod tests {
             texts("INSERT INTO \"u\" (\"a\") VALUES (?)"),
             Vec::<String>::new()
         );
+    }
+
+    #[test]
+    fn conjuncts_within_a_subquery_are_found_and_dropped() {
+        let sql = "SELECT `a` FROM `t` WHERE `s` = ? AND EXISTS(SELECT `f` FROM `u` WHERE `x` = ? AND `y` = ?)";
+        let all = conjuncts(sql);
+        let said: Vec<_> = all.iter().map(|conjunct| conjunct.text.as_str()).collect();
+        assert_eq!(said.len(), 4);
+        assert_eq!(said[2..], ["x = ?", "y = ?"]);
+        let (text, left) = without(sql, Some(&all[2]));
+        assert!(
+            text.ends_with("EXISTS (SELECT `f` FROM `u` WHERE `y` = ?)"),
+            "{text}"
+        );
+        assert_eq!(left, [0, 2]);
+    }
+
+    #[test]
+    fn alternatives_that_say_different_things_are_dropped_together() {
+        let sql = "SELECT `a` FROM `t` WHERE `s` = ? AND (`x` > ? OR (`x` = ? AND `y` > ?))";
+        assert_eq!(texts(sql).len(), 2);
     }
 
     #[test]

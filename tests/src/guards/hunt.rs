@@ -10,7 +10,6 @@ use std::{
     thread,
 };
 
-use retryjob::RetryJob as _;
 use tokio::runtime::Runtime;
 
 use super::{
@@ -19,7 +18,7 @@ use super::{
     mutant::{Guarded, Mutant},
     run::{Outcome, run},
 };
-use crate::{SqliteFile, conformance, conformance_sql, plans::Plans as _, samples::BillingJob};
+use crate::{SqliteFile, conformance, conformance_sql, plans::Plans as _, samples::BILLING_BOTH};
 
 /// Tests that run at once: each waits for its database most of the time.
 const AT_ONCE: usize = 4;
@@ -176,7 +175,7 @@ impl<D: Guarded> Hunter<D> {
     /// What is wrong with the plan of a changed statement, if it is one of the
     /// sample's.
     fn wrong_plan(&self, mutation: &Mutation, change: &Change) -> Option<String> {
-        let catalogue = change.catalogue::<D>(BillingJob::schema());
+        let catalogue = change.catalogue::<D>(&BILLING_BOTH);
         let mut plans = self.plans.lock().unwrap();
         self.runtime.block_on(async {
             if plans.is_none() {
@@ -233,6 +232,8 @@ fn modules(statement: &str) -> &'static [&'static str] {
         "succeed" | "settle" | "outcome" => &["finish", "transaction"],
         "archive_copy" | "archive_remove" => &["finished"],
         "lapsed" | "settle_lapsed" => &["reap"],
+        "shards" | "shard_keep" | "shard_take" | "shard_release" | "shard_live" | "pick_held"
+        | "pick_doubt" | "succeed_held" | "settle_held" => &["shards"],
         "nodes" | "node_stay" | "node_leave" | "node_forget" => &["nodes"],
         "look" | "hold" | "release" | "cancel" | "requeue" => &["operate"],
         _ => &["counts"],

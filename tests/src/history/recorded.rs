@@ -6,13 +6,14 @@ use retryjob_core::{
         claim::{Claim, Claimed},
         counts::Counts,
         doctor::Report,
-        due::{DueHeads, Lane},
+        due::LaneHeads,
         enqueue::{Enqueued, NewJob},
         finish::{Finish, Finished},
         nodes::{Heartbeat, Leave, Members},
         operate::{Operate, Operated, Operation},
         reap::{Reap, Reaped},
         renew::{Renew, Renewed},
+        shards::{ClaimHeld, ClaimedHeld, HoldShards, ReleaseShards, ShardLeases},
     },
 };
 
@@ -135,8 +136,8 @@ impl<B: Backend> Backend for Recorded<B> {
         self.record(call, run, |()| Answer::FinishedIn).await
     }
 
-    async fn due_heads(&self, lane: Lane) -> Result<DueHeads> {
-        self.inner.due_heads(lane).await
+    async fn due_heads(&self) -> Result<LaneHeads> {
+        self.inner.due_heads().await
     }
 
     async fn claim(&self, claim: Claim) -> Result<Claimed> {
@@ -209,6 +210,18 @@ impl<B: Backend> Backend for Recorded<B> {
 
     async fn leave(&self, leave: Leave) -> Result<()> {
         self.inner.leave(leave).await
+    }
+
+    async fn hold_shards(&self, hold: HoldShards) -> Result<ShardLeases> {
+        self.inner.hold_shards(hold).await
+    }
+
+    async fn release_shards(&self, release: ReleaseShards) -> Result<()> {
+        self.inner.release_shards(release).await
+    }
+
+    async fn claim_held(&self, claim: ClaimHeld) -> Result<ClaimedHeld> {
+        self.inner.claim_held(claim).await
     }
 
     async fn doctor(&self) -> Result<Report> {

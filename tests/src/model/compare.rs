@@ -11,8 +11,8 @@ use crate::TestDatabase;
 
 impl<D: TestDatabase> Pair<'_, D> {
     pub(super) async fn compare(&self, context: &str) {
-        let here = self.memory.due_heads(Lane::Fresh).await.unwrap();
-        let there = self.backend.due_heads(Lane::Fresh).await.unwrap();
+        let here = self.memory.due_heads().await.unwrap().fresh;
+        let there = self.backend.due_heads().await.unwrap().fresh;
         let (now_here, now_there) = (here.now, there.now);
 
         let expected = self.memory.rows();
@@ -25,8 +25,8 @@ impl<D: TestDatabase> Pair<'_, D> {
         }
 
         for lane in Lane::ALL {
-            let here = self.memory.due_heads(lane).await.unwrap();
-            let there = self.backend.due_heads(lane).await.unwrap();
+            let here = self.memory.due_heads().await.unwrap().of(lane);
+            let there = self.backend.due_heads().await.unwrap().of(lane);
             let shards = |heads: &mut dyn Iterator<Item = u16>| {
                 let mut shards: Vec<_> = heads.collect();
                 shards.sort_unstable();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proptest::{collection::vec, prelude::*};
 use retryjob_core::{
-    Backend,
+    Backend, LeaseBy,
     op::{
         claim::{Claim, ClaimedJob, LeaseOwner},
         due::{Head, Lane},
@@ -18,7 +18,7 @@ use retryjob_core::{
     time::DbTime,
 };
 
-use super::{HALF, LEASE, Pair, TICK};
+use super::{HALF, LEASE, Pair, TICK, shards};
 use crate::{TestDatabase, jobs::job};
 
 /// What is done. Jobs and claims are chosen among those there are, by number.
@@ -31,6 +31,8 @@ pub enum Step {
     Renew(Vec<usize>),
     Reap(u16),
     Operate(Action, Vec<u64>, bool),
+    /// For job types with leases of shards; others pass over it.
+    Shards(shards::Step),
 }
 
 /// Sequences of up to so many steps.
@@ -56,6 +58,7 @@ fn step() -> impl Strategy<Value = Step> {
         2 => (1..4u16).prop_map(Step::Reap),
         2 => (action(), vec(0..16u64, 1..5), any::<bool>())
             .prop_map(|(action, ids, has_reason)| Step::Operate(action, ids, has_reason)),
+        4 => shards::step().prop_map(Step::Shards),
     ]
 }
 
@@ -98,6 +101,8 @@ impl<D: TestDatabase> Pair<'_, D> {
             Step::Operate(action, ids, has_reason) => {
                 self.operate(*action, ids, *has_reason, context).await;
             }
+            Step::Shards(_) if self.schema.lease_by == LeaseBy::Row => {}
+            Step::Shards(step) => self.shard_step(step, context).await,
         }
     }
 
@@ -121,7 +126,7 @@ impl<D: TestDatabase> Pair<'_, D> {
         }
     }
 
-    async fn claim(&mut self, lane: Lane, shards: &[u16], limit: u16, context: &str) {
+    pub(super) async fn claim(&mut self, lane: Lane, shards: &[u16], limit: u16, context: &str) {
         let heads = shards.iter().map(|shard_id| Head {
             shard_id: *shard_id,
             next_attempt_at: DbTime::from_us(0),
@@ -136,6 +141,11 @@ impl<D: TestDatabase> Pair<'_, D> {
         };
         let here = self.memory.claim(claim.clone()).await.unwrap().jobs;
         let there = self.backend.claim(claim).await.unwrap().jobs;
+        self.claimed(here, there, context);
+    }
+
+    /// Compares what was claimed, and takes note of it.
+    pub(super) fn claimed(&mut self, here: Vec<ClaimedJob>, there: Vec<ClaimedJob>, context: &str) {
         let known = |mut job: ClaimedJob| {
             job.lease.id = self.here(job.lease.id);
             (job.lease, job.shard_id, job.attempt_no, job.payload)

@@ -10,13 +10,14 @@ use retryjob_core::{
         claim::{Claim, Claimed},
         counts::Counts,
         doctor::Report,
-        due::{DueHeads, Lane},
+        due::{Lane, LaneHeads},
         enqueue::{Enqueued, NewJob},
         finish::{Ending, Finish, Finished},
         nodes::{Heartbeat, Leave, Members},
         operate::{Operate, Operated},
         reap::{Reap, Reaped},
         renew::{Renew, Renewed},
+        shards::{ClaimHeld, ClaimedHeld, HoldShards, ReleaseShards, ShardLeases},
     },
     retry::Decision,
 };
@@ -280,8 +281,8 @@ impl Backend for Faulty {
         self.look(self.memory.finish_in(connection, finish)).await
     }
 
-    async fn due_heads(&self, lane: Lane) -> Result<DueHeads> {
-        self.look(self.memory.due_heads(lane)).await
+    async fn due_heads(&self) -> Result<LaneHeads> {
+        self.look(self.memory.due_heads()).await
     }
 
     async fn claim(&self, claim: Claim) -> Result<Claimed> {
@@ -365,6 +366,18 @@ impl Backend for Faulty {
 
     async fn leave(&self, leave: Leave) -> Result<()> {
         self.look(self.memory.leave(leave)).await
+    }
+
+    async fn hold_shards(&self, hold: HoldShards) -> Result<ShardLeases> {
+        self.look(self.memory.hold_shards(hold)).await
+    }
+
+    async fn release_shards(&self, release: ReleaseShards) -> Result<()> {
+        self.look(self.memory.release_shards(release)).await
+    }
+
+    async fn claim_held(&self, claim: ClaimHeld) -> Result<ClaimedHeld> {
+        self.look(self.memory.claim_held(claim)).await
     }
 
     async fn doctor(&self) -> Result<Report> {

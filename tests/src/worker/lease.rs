@@ -86,7 +86,7 @@ pub async fn handler_whose_lease_is_lost_is_stopped_and_told<D: TestDatabase>(db
 
 /// A worker that claims up to so many jobs and is never heard of again.
 async fn claim_and_die<B: Backend>(backend: &B, lane: Lane, limit: u16) -> usize {
-    let heads = backend.due_heads(lane).await.unwrap();
+    let heads = backend.due_heads().await.unwrap().of(lane);
     let claim = Claim {
         owner: Node::new("dead").lease_owner(),
         lane,

@@ -6,6 +6,7 @@ pub mod lease;
 pub mod nodes;
 pub mod running;
 pub mod samples;
+pub mod shards;
 pub mod shutdown;
 
 use std::{
@@ -167,6 +168,15 @@ macro_rules! worker_conformance {
                     a_worker_leaves_the_shards_of_others_alone_or_for_last,
                     workers_never_claim_from_the_same_shard_while_membership_is_stable,
                     shards_of_a_crashed_worker_are_taken_over,
+                }
+                shards {
+                    jobs_of_held_shards_run_once_each,
+                    workers_hold_different_shards_and_run_no_job_twice,
+                    jobs_of_held_shards_that_fail_run_as_often_as_the_policy_says,
+                    jobs_in_hand_of_a_crashed_holder_run_again_by_their_rows,
+                    handler_whose_shard_is_lost_is_stopped_and_told,
+                    a_worker_that_stops_gives_its_jobs_and_shards_back,
+                    an_operators_hold_of_a_running_job_is_honoured,
                 }
                 samples {
                     a_job_with_payload_column_and_hashed_shard_comes_back_whole,

@@ -149,12 +149,7 @@ async fn enqueue_four<B: Writes>(queue: &Queue<Task, Recorded<B>>, no: u64) {
 async fn abandon<B: Writes>(queue: Queue<Task, Recorded<B>>, stop: CancellationToken) {
     let backend = queue.backend();
     while !stop.is_cancelled() {
-        let heads = backend
-            .due_heads(Lane::Fresh)
-            .await
-            .unwrap()
-            .due()
-            .collect();
+        let heads = backend.due_heads().await.unwrap().fresh.due().collect();
         let claim = Claim {
             owner: Node::new("forgetful").lease_owner(),
             lane: Lane::Fresh,

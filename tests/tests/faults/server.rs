@@ -184,7 +184,7 @@ async fn abandon<B: Writes>(queue: Queue<Task, Recorded<B>>, stop: CancellationT
 }
 
 async fn claim_one<B: Backend>(backend: &B) -> Result<(), retryjob::Error> {
-    let heads = backend.due_heads(Lane::Fresh).await?.due().collect();
+    let heads = backend.due_heads().await?.fresh.due().collect();
     let claim = Claim {
         owner: Node::new("forgetful").lease_owner(),
         lane: Lane::Fresh,

@@ -121,6 +121,7 @@ impl Held {
                 id: self.job as u64,
                 owner: LeaseOwner::from_row(""),
                 lease_seq: self.lease_seq,
+                shard: None,
             },
             attempt_no: self.attempt_no,
             ending,
