@@ -64,7 +64,7 @@ use crate::{
 /// | `timeout = "30s"` | how long one attempt may take | no limit |
 /// | `retry(...)` | when to try again, see below | 10 attempts from `10s` on, doubling up to `1h` |
 /// | `lanes(fresh = 3, retry = 1)` | shares of new and of retried jobs in a batch while both wait, 1 to 1000 each | 3 and 1 |
-/// | `batch = 500` | most jobs in one claim, 1 to 1000 | 100 |
+/// | `batch = 500` | most jobs in one claim, 1 to 1000 | 500 |
 /// | `spread = "1h"` | the window that due times are spread over | not spread |
 /// | `finished = "history"` | what becomes of rows that succeeded: `keep`, `history` or `delete`; a key is unique only as long as its row is kept | `keep` |
 /// | `columns(next_attempt_at = "trigger_next_time")` | other names for the framework's columns, for tables that already exist | their own |

@@ -112,6 +112,7 @@ macro_rules! conformance {
                 a_shard_has_one_holder_and_a_fence_that_grows,
                 a_lapse_leaves_jobs_in_doubt_and_a_release_does_not,
                 claim_under_a_shards_lease_writes_nothing,
+                claim_under_a_shards_lease_tells_when_the_next_job_is_due,
                 claim_without_the_shards_lease_gives_nothing,
                 finish_under_a_shards_lease_claims_and_finishes_at_once,
                 finish_under_a_shards_lease_that_is_lost_changes_nothing,

@@ -44,7 +44,7 @@ const FILL_SHARDS: &str = "
 fn expected_index(name: &str) -> Option<&'static str> {
     let stem = name.split('[').next().unwrap();
     Some(match stem {
-        "heads" | "pick_fresh" | "pick_retry" | "pick_alone" => "claim",
+        "heads" | "pick_fresh" | "pick_retry" | "pick_alone" | "next_due" => "claim",
         "lapsed" | "any_open" | "counts" => "lease",
         "find_keys" => "idempotency_key",
         // And the lease of the shard beside it.

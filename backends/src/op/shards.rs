@@ -1,6 +1,6 @@
 //! Leases of shards: held, released, and claimed under.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, time::Duration};
 
 use retryjob_core::{
     DbTime, JobSchema, Lease, Value,
@@ -15,7 +15,11 @@ use retryjob_core::{
     time::span_us,
 };
 
-use super::{Operation, claim::job, entry, read, read_list, unbound, write_list};
+use super::{
+    Operation,
+    claim::{job, span},
+    entry, read, read_list, unbound, write_list,
+};
 use crate::{
     fault::Fault,
     session::{Fields, Session},
@@ -204,7 +208,33 @@ impl Operation for PickHeld<'_> {
                 });
             }
         }
-        Ok(ClaimedHeld { jobs })
+        let wait = match jobs.len() < limit {
+            true => self.wait(session, catalogue).await?,
+            false => None,
+        };
+        Ok(ClaimedHeld { jobs, wait })
+    }
+}
+
+impl PickHeld<'_> {
+    /// Time until another job of these shards falls due.
+    async fn wait<S: Session>(
+        &self,
+        session: &mut S,
+        catalogue: &Catalogue,
+    ) -> Result<Option<Duration>, Fault> {
+        let mut waits = Vec::new();
+        for (fence, _) in &self.claim.shards {
+            let value = |bind: Bind| match bind.slot {
+                Slot::ShardId => Value::U64(fence.shard_id.into()),
+                Slot::Limit => Value::U64(1),
+                slot => unbound(slot),
+            };
+            for row in read(session, &catalogue.held().next_due, value).await? {
+                waits.push(span(Fields::of(row).take("wait_us")?));
+            }
+        }
+        Ok(waits.into_iter().min())
     }
 }
 

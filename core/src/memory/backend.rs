@@ -174,7 +174,9 @@ impl Backend for Memory {
     async fn claim_held(&self, claim: ClaimHeld) -> Result<ClaimedHeld> {
         self.on_table(|table, now| {
             let jobs = table.claim_held(&claim, now);
-            Ok(ClaimedHeld { jobs })
+            let is_all = jobs.len() < usize::from(claim.limit);
+            let wait = is_all.then(|| table.next_due(&claim, now)).flatten();
+            Ok(ClaimedHeld { jobs, wait })
         })
     }
 

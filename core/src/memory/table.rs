@@ -1,6 +1,6 @@
 //! The table of one job type, and what each operation does to it.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use super::{JOB_BYTES_MAX, row::JobRow, shards::Shards};
 use crate::{
@@ -131,6 +131,20 @@ impl Table {
     }
 
     /// Due jobs of shards that the node holds; nothing is written.
+    /// Time until another new job of these shards falls due.
+    pub(super) fn next_due(&self, claim: &ClaimHeld, now: DbTime) -> Option<Duration> {
+        let is_of = |row: &&JobRow| {
+            let mut shards = claim.shards.iter();
+            shards.any(|(fence, _)| fence.shard_id == row.shard_id)
+        };
+        self.rows
+            .values()
+            .filter(|row| row.waits_in(Lane::Fresh) && row.next_attempt_at > now)
+            .filter(is_of)
+            .map(|row| row.next_attempt_at.since(now))
+            .min()
+    }
+
     pub(super) fn claim_held(&self, claim: &ClaimHeld, now: DbTime) -> Vec<ClaimedJob> {
         let mut jobs = Vec::new();
         for (fence, mark) in &claim.shards {

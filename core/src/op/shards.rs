@@ -92,4 +92,7 @@ pub struct ClaimedHeld {
     /// Shard by shard as asked for, oldest first within each, and jobs that are
     /// in hand already among them. None of a shard whose lease does not stand.
     pub jobs: Vec<ClaimedJob>,
+    /// When there are fewer than asked for: the time until another job of these
+    /// shards falls due, `None` when none waits.
+    pub wait: Option<Duration>,
 }

@@ -85,6 +85,7 @@ pub struct Held {
     pub release: Stepped,
     pub live: Stepped,
     pub pick: Statement,
+    pub next_due: Statement,
     pub pick_doubt: Statement,
     pub succeed: Stepped,
     pub settle: Stepped,
@@ -165,6 +166,7 @@ impl Catalogue {
                 release: list(&|len| shards::release(maker, len)),
                 live: list(&|len| shards::live(maker, len)),
                 pick: claim::pick_held(maker),
+                next_due: claim::next_due(maker),
                 pick_doubt: claim::pick(maker, Lane::Doubt),
                 succeed: list(&|len| match schema.finished {
                     Finished::Keep | Finished::History => finish::succeed_held(maker, len),
@@ -255,6 +257,7 @@ impl Catalogue {
             all.extend(stepped("shard_release", &held.release));
             all.extend(stepped("shard_live", &held.live));
             all.push(one("pick_held", &held.pick));
+            all.push(one("next_due", &held.next_due));
             all.push(one("pick_doubt", &held.pick_doubt));
             all.extend(stepped("succeed_held", &held.succeed));
             all.extend(stepped("settle_held", &held.settle));

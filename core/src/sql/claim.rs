@@ -103,6 +103,26 @@ pub(super) fn pick_held(maker: Maker<'_>) -> Statement {
     picked(maker, select)
 }
 
+/// The time until the next job of a shard falls due.
+pub(super) fn next_due(maker: Maker<'_>) -> Statement {
+    let names = maker.names();
+    let at = || col(names.next_attempt_at);
+    let wait = maker.dialect.us_between(maker.now(), at());
+    let mut select = SelectStatement::new();
+    select
+        .expr_as(wait, Alias::new("wait_us"))
+        .from(maker.table())
+        .and_where(col(names.shard_id).eq(mark(Slot::ShardId, 0)))
+        .and_where(col(names.status).eq(code(Lane::Fresh.status())))
+        .and_where(at().gt(maker.now()))
+        .order_by(names.next_attempt_at.as_str(), Order::Asc)
+        .order_by(names.id.as_str(), Order::Asc)
+        .limit(mark_code(Slot::Limit, 0));
+    maker.force(&mut select, CLAIM_INDEX);
+    let reads = [ColumnType::I64];
+    Statement::new(maker.dialect.write(&Query::Select(select)), &reads)
+}
+
 fn is_due(maker: Maker<'_>) -> Expr {
     col(maker.names().next_attempt_at).lte(maker.now())
 }

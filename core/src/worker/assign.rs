@@ -72,7 +72,7 @@ struct Assignment {
 pub(super) struct Claimable {
     /// The shards to look into, in this order.
     pub(super) due: Vec<Head>,
-    /// Time until there is more; `None` when no job waits.
+    /// Time until another shard has a job that is due; `None` when none waits.
     pub(super) wait: Option<Duration>,
 }
 
@@ -160,7 +160,9 @@ impl Assignment {
         };
         due.extend(others);
         due.truncate(CLAIM_SHARDS_MAX);
-        let wait = heads.wait();
+        let later = heads.heads.iter().map(|head| head.next_attempt_at);
+        let later = later.filter(|at| *at > heads.now).min();
+        let wait = later.map(|at| at.since(heads.now));
         Claimable { due, wait }
     }
 }

@@ -178,12 +178,13 @@ impl Look {
         !is_empty && self.at.elapsed() < LOOK_FOR_MAX
     }
 
-    /// Time until there is more to claim. What is due and was not to be had is
-    /// another's, or waits for a turn alone: when there will be something to
-    /// claim is not known.
+    /// Time until more falls due. What is due and was not to be had is another's,
+    /// or waits for a turn alone: it may be free any time.
     fn wait(&self) -> Option<Duration> {
-        let waits = [self.fresh.wait, self.retry.wait].into_iter().flatten();
-        waits.filter(|wait| !wait.is_zero()).min()
+        [self.fresh.wait, self.retry.wait]
+            .into_iter()
+            .flatten()
+            .min()
     }
 }
 
@@ -217,7 +218,7 @@ async fn claim_some<J: RetryJob, B: Backend>(
         (Lane::Fresh, limit),
     ] {
         let room = lane_limit.min(limit).saturating_sub(claimed);
-        let heads = &mut now.lane(lane).due;
+        let Claimable { due: heads, wait } = now.lane(lane);
         if room == 0 || heads.is_empty() || shared.stop.is_cancelled() {
             continue;
         }
@@ -236,7 +237,8 @@ async fn claim_some<J: RetryJob, B: Backend>(
         };
         let is_held = lane == Lane::Fresh && J::schema().lease_by == LeaseBy::Shard;
         if is_held {
-            claim_held(shared, heads, room, &mut take).await?;
+            let next = claim_held(shared, heads, room, &mut take).await?;
+            *wait = [*wait, next].into_iter().flatten().min();
         } else {
             claim_rows(shared, lane, heads.clone(), room, &mut take).await?;
         }
@@ -283,13 +285,14 @@ async fn claim_rows<J: RetryJob, B: Backend>(
 }
 
 /// Claims new jobs of the shards that this node holds: those in doubt by their
-/// rows, the others under the leases of the shards.
+/// rows, the others under the leases of the shards. Answers the time until
+/// another falls due, where that is known.
 async fn claim_held<J: RetryJob, B: Backend>(
     shared: &Shared<J, B>,
     heads: &[Head],
     limit: usize,
     take: &mut Take<'_>,
-) -> Result<()> {
+) -> Result<Option<Duration>> {
     let due = shared.shards.due(heads);
     let mut room = limit;
     if !due.in_doubt.is_empty() {
@@ -301,9 +304,9 @@ async fn claim_held<J: RetryJob, B: Backend>(
                 take(job, Lane::Fresh, ends);
             }
         };
-        shards::claim(shared, &due.clear, room, take).await?;
+        return shards::claim(shared, &due.clear, room, take).await;
     }
-    Ok(())
+    Ok(None)
 }
 
 #[tracing::instrument(level = "debug", skip_all, fields(?lane, limit))]

@@ -32,7 +32,7 @@ use crate::{
     op::{
         claim::{CLAIM_SHARDS_MAX, ClaimedJob},
         due::Head,
-        shards::{ClaimHeld, HoldShards, Mark, ReleaseShards, ShardFence, ShardLease},
+        shards::{ClaimHeld, ClaimedHeld, HoldShards, Mark, ReleaseShards, ShardFence, ShardLease},
     },
     time::DbTime,
 };
@@ -217,13 +217,13 @@ fn after(at: DbTime) -> Mark {
 pub(super) type Claimed = (ClaimedJob, Instant);
 
 /// Claims up to `limit` jobs of these shards, which are in hand when `take`
-/// returns.
+/// returns, and answers the time until another falls due, where that is known.
 pub(super) async fn claim<J: RetryJob, B: Backend>(
     shared: &Shared<J, B>,
     heads: &[Head],
     limit: usize,
     take: impl FnOnce(Vec<Claimed>) + Send,
-) -> Result<()> {
+) -> Result<Option<Duration>> {
     let _one_at_a_time = shared.shards.claiming.lock().await;
     let in_hand = shared.held.by_shard();
     let (marks, again) = shared.shards.marks(heads, &in_hand);
@@ -233,14 +233,14 @@ pub(super) async fn claim<J: RetryJob, B: Backend>(
         shards: marks,
         limit: u16::try_from(limit + again).unwrap_or(u16::MAX),
     };
-    let jobs = shared.queue.backend().claim_held(claim).await?.jobs;
+    let ClaimedHeld { jobs, wait } = shared.queue.backend().claim_held(claim).await?;
     let ends = shared.shards.read(&jobs);
     let new = jobs.into_iter().filter_map(|job| {
         let ends = *ends.get(&job.shard_id)?;
         (!shared.held.contains(job.lease.id)).then_some((job, ends))
     });
     take(new.take(limit).collect());
-    Ok(())
+    Ok(wait)
 }
 
 /// Holds this node's shards until the worker has ended, then releases them.

@@ -176,6 +176,42 @@ pub async fn claim_under_a_shards_lease_writes_nothing<D: TestDatabase>(db: D) {
     }
 }
 
+/// A job in hand is due all the time; a node sleeps until the next one is.
+pub async fn claim_under_a_shards_lease_tells_when_the_next_job_is_due<D: TestDatabase>(db: D) {
+    let (backend, node, fence, job) = in_hand(&db, &HELD).await;
+    let wait = async || {
+        let claim = claim_of(&node, fence, FIRST, 100);
+        backend.claim_held(claim).await.unwrap().wait
+    };
+    assert_eq!(wait().await, None);
+    let after = |delay, shard_id| NewJob {
+        due: Due::In(delay),
+        shard_id,
+        ..random_job()
+    };
+    let soon = MARGIN * 60;
+    enqueue(
+        &backend,
+        vec![after(soon, 1), after(soon * 3, 0), after(soon * 2, 0)],
+    )
+    .await;
+    let is_about = |found: Option<Duration>, expected: Duration| {
+        let found = found.unwrap();
+        assert!(
+            found <= expected && found > expected - soon / 2,
+            "{found:?}"
+        );
+    };
+    is_about(wait().await, soon * 2);
+    // Retries are no business of the shard's lease.
+    assert!(finish(&backend, failed(&job, Decision::Retry(soon))).await);
+    is_about(wait().await, soon * 2);
+    // Where there are as many as asked for, nothing is known of the next.
+    enqueue_one(&backend, random_job()).await;
+    let full = claim_of(&node, fence, FIRST, 1);
+    assert_eq!(backend.claim_held(full).await.unwrap().wait, None);
+}
+
 pub async fn claim_without_the_shards_lease_gives_nothing<D: TestDatabase>(db: D) {
     let (backend, node, fence, job) = in_hand(&db, &HELD).await;
     let other = Node::new("other");

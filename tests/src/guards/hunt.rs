@@ -224,7 +224,7 @@ fn rank(case: &Case, statement: &str) -> u8 {
 fn modules(statement: &str) -> &'static [&'static str] {
     match statement {
         "insert" | "find_keys" => &["enqueue", "transaction"],
-        "heads_fresh" | "heads_retry" => &["due"],
+        "heads" => &["due"],
         "pick_fresh" | "pick_retry" | "pick_alone" | "take_fresh" | "take_retry" | "won" => {
             &["claim", "due", "compare_and_set"]
         }
@@ -233,7 +233,7 @@ fn modules(statement: &str) -> &'static [&'static str] {
         "archive_copy" | "archive_remove" => &["finished"],
         "lapsed" | "settle_lapsed" => &["reap"],
         "shards" | "shard_keep" | "shard_take" | "shard_release" | "shard_live" | "pick_held"
-        | "pick_doubt" | "succeed_held" | "settle_held" => &["shards"],
+        | "next_due" | "pick_doubt" | "succeed_held" | "settle_held" => &["shards"],
         "nodes" | "node_stay" | "node_leave" | "node_forget" => &["nodes"],
         "look" | "hold" | "release" | "cancel" | "requeue" => &["operate"],
         _ => &["counts"],

@@ -177,6 +177,7 @@ macro_rules! worker_conformance {
                     handler_whose_shard_is_lost_is_stopped_and_told,
                     a_worker_that_stops_gives_its_jobs_and_shards_back,
                     an_operators_hold_of_a_running_job_is_honoured,
+                    jobs_with_an_earlier_time_are_found_while_others_are_in_hand,
                 }
                 samples {
                     a_job_with_payload_column_and_hashed_shard_comes_back_whole,

@@ -9,10 +9,13 @@ use std::{
 };
 
 use retryjob::{
-    Backend, DbTime, Event, Leased, Node, Outcome, RetryJob, Status,
+    Backend, DbTime, Due, Event, Leased, Node, Outcome, RetryJob, Status,
     op::shards::{ClaimHeld, HoldShards, Mark, ShardLease},
 };
-use tokio::sync::Notify;
+use tokio::{
+    sync::{Notify, Semaphore},
+    time::timeout,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::{Log, queue};
@@ -217,4 +220,42 @@ pub async fn an_operators_hold_of_a_running_job_is_honoured<D: TestDatabase>(db:
     assert_eq!((summary.lost_count, summary.success_count), (1, 0));
     let row = db.row(HeldWork::schema(), id).await;
     assert_eq!((row.status, row.attempt_no), (Status::Hold, 0));
+}
+
+/// A claim goes on from where the last one ended while jobs are in hand; what
+/// lies before that place is found all the same.
+pub async fn jobs_with_an_earlier_time_are_found_while_others_are_in_hand<D: TestDatabase>(db: D) {
+    const EARLIER: u32 = 16;
+    let (queue, _flow) = queue::<HeldWork, D>(&db).await;
+    let mut jobs = numbered(EARLIER + 1, "");
+    "waits".clone_into(&mut jobs[0].what);
+    queue.enqueue(&jobs[0]).await.unwrap();
+    let started = Arc::new(Notify::new());
+    let ran = Arc::new(Semaphore::new(0));
+    let go = CancellationToken::new();
+    let state = (Arc::clone(&started), Arc::clone(&ran), go.clone());
+    let worker = queue.worker_with(
+        state,
+        async |job: Leased<HeldWork, D::Backend>, (started, ran, go)| {
+            let _: (&Arc<Notify>, &Arc<Semaphore>, &CancellationToken) = (&started, &ran, &go);
+            if job.what == "waits" {
+                started.notify_one();
+                go.cancelled().await;
+            } else {
+                ran.add_permits(1);
+            }
+        },
+    );
+    let running = tokio::spawn(worker.run_until_idle());
+    started.notified().await;
+    // Of all shards, and so of that one too.
+    let long_ago = Due::At(DbTime::from_us(1_000_000));
+    let earlier = jobs[1..].iter().map(|job| (job, long_ago));
+    queue.enqueue_many_due(earlier).await.unwrap();
+    let all_ran = ran.acquire_many(EARLIER);
+    let all_ran = timeout(Duration::from_secs(60), all_ran).await;
+    drop(all_ran.unwrap().unwrap());
+    go.cancel();
+    let summary = running.await.unwrap().unwrap();
+    assert_eq!(summary.success_count, u64::from(EARLIER) + 1);
 }
