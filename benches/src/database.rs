@@ -50,7 +50,7 @@ impl Fresh {
         let server = server_url(place)?;
         execute(
             &server,
-            &format!("CREATE DATABASE {name} CHARACTER SET utf8mb4 COLLATE utf8mb4_bin"),
+            &format!("CREATE DATABASE {name} CHARACTER SET utf8mb4"),
         )
         .await?;
         Ok(Self {

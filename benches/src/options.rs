@@ -132,7 +132,7 @@ impl Size {
                 long_rounds: 1,
                 is_short: true,
                 time_max: Some(Duration::from_secs(9 * 60)),
-                drain_jobs: 6_000,
+                drain_jobs: 12_000,
                 slow_jobs: 500,
                 crawl_jobs: 150,
                 single_jobs: 1_000,

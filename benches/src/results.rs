@@ -84,6 +84,13 @@ impl Results {
         line.series.get(&entry)?.median()
     }
 
+    /// Whether anything besides the peers has a void figure.
+    pub fn is_own_void(&self) -> bool {
+        let series = self.lines.iter().flat_map(|line| &line.series);
+        let mut own = series.filter(|(entry, _)| !entry.who.is_peer());
+        own.any(|(_, series)| !series.errors.is_empty())
+    }
+
     /// Every failure, once.
     pub fn errors(&self) -> Vec<String> {
         let mut errors = Vec::new();

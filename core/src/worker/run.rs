@@ -3,7 +3,10 @@
 use std::{any::Any, panic::AssertUnwindSafe, time::Duration};
 
 use futures::FutureExt as _;
-use tokio::{sync::mpsc, time::Instant};
+use tokio::{
+    sync::{SemaphorePermit, mpsc},
+    time::Instant,
+};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
@@ -39,12 +42,7 @@ pub(super) async fn run_job<J: RetryJob, B: Backend>(
 ) {
     let lease = job.lease.clone();
     let attempt_no = job.attempt_no;
-    let slot = tokio::select! {
-        biased;
-        () = shared.stop.cancelled() => None,
-        () = revoke.cancelled() => None,
-        slot = shared.slots.acquire() => slot.ok(),
-    };
+    let slot = free_slot(shared, &revoke).await;
     let attempted = if slot.is_some() {
         Tally::add(&shared.tally.attempts, 1);
         let span = tracing::info_span!("attempt", id = lease.id, attempt_no);
@@ -86,6 +84,27 @@ pub(super) async fn run_job<J: RetryJob, B: Backend>(
                 .event_sender()
                 .send(|| Event::LeaseLost { id, attempt_no });
         }
+    }
+}
+
+/// A slot for the handler; `None` when it is not to start.
+async fn free_slot<'s, J: RetryJob, B: Backend>(
+    shared: &'s Shared<J, B>,
+    revoke: &CancellationToken,
+) -> Option<SemaphorePermit<'s>> {
+    if shared.stop.is_cancelled() || revoke.is_cancelled() {
+        return None;
+    }
+    // Without waiting where that is possible: every wait joins the list of those
+    // who wait for the worker to stop.
+    if let Ok(slot) = shared.slots.try_acquire() {
+        return Some(slot);
+    }
+    tokio::select! {
+        biased;
+        () = shared.stop.cancelled() => None,
+        () = revoke.cancelled() => None,
+        slot = shared.slots.acquire() => slot.ok(),
     }
 }
 

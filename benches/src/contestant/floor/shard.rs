@@ -27,7 +27,7 @@ const LEASES: &str = "CREATE TABLE floor_shard (
     shard_id SMALLINT UNSIGNED NOT NULL PRIMARY KEY,
     owner VARCHAR(64) NOT NULL,
     fence BIGINT UNSIGNED NOT NULL,
-    lease_until DATETIME(6) NOT NULL) ENGINE=InnoDB";
+    lease_until DATETIME(6) NOT NULL) ENGINE=InnoDB COLLATE utf8mb4_bin";
 
 /// Holds the shard's row until the commit: a successor waits for it.
 const PROVE: &str = "SELECT fence FROM floor_shard WHERE shard_id = ? AND owner = ? AND fence = 1

@@ -36,7 +36,11 @@ pub(in crate::contestant) async fn install(url: &str, has_row_leases: bool) -> R
     } else {
         ""
     };
-    execute(url, &format!("{TABLE}{lease}) ENGINE=InnoDB")).await
+    execute(
+        url,
+        &format!("{TABLE}{lease}) ENGINE=InnoDB COLLATE utf8mb4_bin"),
+    )
+    .await
 }
 
 pub(in crate::contestant) fn pool(url: &str) -> Result<MySqlPool> {
