@@ -14,8 +14,9 @@ use sqlparser::{
 /// entry per group: what is dropped there is dropped from each of them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conjunct {
-    /// Its place among the conjuncts of the WHERE, and in a group of these.
-    path: (usize, Option<usize>),
+    /// Which WHERE of a union it is in, its place among the conjuncts of that, and
+    /// in a group of these.
+    path: (usize, usize, Option<usize>),
     /// Its text, of the first group.
     pub text: String,
 }
@@ -39,26 +40,28 @@ pub fn conjuncts(sql: &str) -> Vec<Conjunct> {
 
 fn all_conjuncts(sql: &str) -> Vec<Conjunct> {
     let mut statement = parsed(sql);
-    let Some(selection) = selection(&mut statement).and_then(Option::take) else {
-        return Vec::new();
-    };
     let mut all = Vec::new();
-    for (at, conjunct) in split(selection, &BinaryOperator::And)
-        .into_iter()
-        .enumerate()
-    {
-        all.push(Conjunct {
-            path: (at, None),
-            text: plain(&conjunct),
-        });
-        let members = match groups(conjunct.clone()) {
-            Some(mut groups) => split(groups.swap_remove(0), &BinaryOperator::And),
-            None => within_subquery(conjunct),
+    for (branch, place) in selections(&mut statement).into_iter().enumerate() {
+        let Some(selection) = place.take() else {
+            continue;
         };
-        all.extend(members.iter().enumerate().map(|(within, member)| Conjunct {
-            path: (at, Some(within)),
-            text: plain(member),
-        }));
+        for (at, conjunct) in split(selection, &BinaryOperator::And)
+            .into_iter()
+            .enumerate()
+        {
+            all.push(Conjunct {
+                path: (branch, at, None),
+                text: plain(&conjunct),
+            });
+            let members = match groups(conjunct.clone()) {
+                Some(mut groups) => split(groups.swap_remove(0), &BinaryOperator::And),
+                None => within_subquery(conjunct),
+            };
+            all.extend(members.iter().enumerate().map(|(within, member)| Conjunct {
+                path: (branch, at, Some(within)),
+                text: plain(member),
+            }));
+        }
     }
     all
 }
@@ -77,9 +80,9 @@ pub fn without(sql: &str, dropped: Option<&Conjunct>) -> (String, Vec<usize>) {
 fn written_without(sql: &str, dropped: Option<&Conjunct>) -> (String, Vec<usize>) {
     let mut statement = parsed(sql);
     if let Some(dropped) = dropped {
-        let place = selection(&mut statement).expect("a place for a WHERE");
+        let (branch, at, within) = dropped.path;
+        let place = selections(&mut statement).swap_remove(branch);
         let whole = place.take().expect("a WHERE");
-        let (at, within) = dropped.path;
         let mut all = split(whole, &BinaryOperator::And);
         match within {
             None => drop(all.remove(at)),
@@ -179,18 +182,29 @@ fn unnumbered(sql: &str) -> (String, Vec<usize>) {
     (text, left)
 }
 
-/// Where a statement has its WHERE; the rows of an INSERT are chosen by none.
-fn selection(statement: &mut Statement) -> Option<&mut Option<Expr>> {
+/// Where a statement has its WHERE, one for each SELECT of a union; the rows of
+/// an INSERT are chosen by none.
+fn selections(statement: &mut Statement) -> Vec<&mut Option<Expr>> {
     let query = match statement {
-        Statement::Update(update) => return Some(&mut update.selection),
-        Statement::Delete(delete) => return Some(&mut delete.selection),
+        Statement::Update(update) => return vec![&mut update.selection],
+        Statement::Delete(delete) => return vec![&mut delete.selection],
         Statement::Insert(insert) => insert.source.as_mut().expect("rows to insert"),
         Statement::Query(query) => query,
         other => panic!("no statement of a catalogue: {other}"),
     };
-    match query.body.as_mut() {
-        SetExpr::Select(select) => Some(&mut select.selection),
-        _ => None,
+    selections_of(&mut query.body)
+}
+
+fn selections_of(body: &mut SetExpr) -> Vec<&mut Option<Expr>> {
+    match body {
+        SetExpr::Select(select) => vec![&mut select.selection],
+        SetExpr::Query(query) => selections_of(&mut query.body),
+        SetExpr::SetOperation { left, right, .. } => {
+            let mut all = selections_of(left);
+            all.extend(selections_of(right));
+            all
+        }
+        _ => Vec::new(),
     }
 }
 
@@ -254,6 +268,16 @@ mod tests {
             .into_iter()
             .map(|conjunct| conjunct.text)
             .collect()
+    }
+
+    #[test]
+    fn conjuncts_of_each_part_of_a_union_are_found_and_dropped() {
+        let sql = "SELECT `a` FROM `t` WHERE `s` = 0 UNION ALL (SELECT `a` FROM `t` WHERE `s` = 4)";
+        let found = conjuncts(sql);
+        assert_eq!(texts(sql), ["s = 0", "s = 4"]);
+        let (without, _) = without(sql, Some(&found[1]));
+        let expected = "SELECT `a` FROM `t` WHERE `s` = 0 UNION ALL (SELECT `a` FROM `t`)";
+        assert_eq!(without, expected);
     }
 
     #[test]
