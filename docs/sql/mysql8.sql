@@ -58,7 +58,7 @@ SELECT `id`, `lease_owner`, `lease_seq`, `attempt_no`, TIMESTAMPDIFF(MICROSECOND
 UPDATE `billing_job` SET `status` = (CASE WHEN (`id` = ?) THEN ? END), `next_attempt_at` = TIMESTAMPADD(MICROSECOND, (CASE WHEN (`id` = ?) THEN ? END), UTC_TIMESTAMP(6)), `attempt_no` = (CASE WHEN (`id` = ?) THEN ? END), `last_error` = COALESCE((CASE WHEN (`id` = ?) THEN ? END), `last_error`), `lease_until` = NULL, `updated_at` = UTC_TIMESTAMP(6), `lease_owner` = NULL WHERE `status` + 0 = 1 AND (`id` = ? AND `lease_seq` = ? AND `lease_owner` = ?) AND `lease_until` < UTC_TIMESTAMP(6);
 
 -- look
-SELECT `id`, `status` FROM `billing_job` WHERE `id` IN (?) ORDER BY `id` ASC FOR UPDATE;
+SELECT `id`, `status` FROM `billing_job` FORCE INDEX (`PRIMARY`) WHERE `id` IN (?) ORDER BY `id` ASC FOR UPDATE;
 
 -- hold
 UPDATE `billing_job` SET `status` = 6, `updated_at` = UTC_TIMESTAMP(6), `last_error` = COALESCE(?, `last_error`) WHERE `id` IN (?) AND `status` + 0 IN (0, 4, 5);

@@ -10,7 +10,7 @@ use retryjob_core::{
     time::span_us,
 };
 
-use super::{entry, groups, lease_value, read, read_list, unbound, write_list};
+use super::{alike, by_id, entry, lease_value, lock, read, read_list, unbound, write_list};
 use crate::{
     fault::Fault,
     session::{Fields, Row, Session},
@@ -96,20 +96,29 @@ pub(crate) async fn take<S: Session>(
     claim: &Claim,
     picked: &[ClaimedJob],
 ) -> Result<Picked, Fault> {
-    let statements = catalogue.take.of(claim.lane);
-    let mut are_all_won = true;
     let jobs: Vec<_> = picked.iter().collect();
-    for group in groups(statements, &jobs) {
-        for jobs in group.chunks(statements.len_max()) {
-            let value = |bind: Bind| match bind.slot {
-                Slot::LeaseUs => Value::I64(span_us(claim.lease)),
-                // The lease counts one more than the row that was picked.
-                Slot::LeaseSeq => Value::U64(jobs[0].lease.lease_seq - 1),
-                slot => lease_value(&entry(jobs, bind.entry).lease, slot),
-            };
-            let done = write_list(session, statements, jobs.len(), value).await?;
-            are_all_won &= done.matched == jobs.len() as u64;
-        }
+    let statements = catalogue.take.of(claim.lane);
+    let binds = statements.at_least(1).1.binds();
+    let groups = match binds.iter().any(|bind| bind.slot == Slot::LeaseSeq) {
+        true => alike(&jobs),
+        false => vec![by_id(&jobs)],
+    };
+    if groups.len() > 1 {
+        lock(session, catalogue, &jobs).await?;
+    }
+    let mut are_all_won = true;
+    for jobs in groups
+        .iter()
+        .flat_map(|group| group.chunks(statements.len_max()))
+    {
+        let value = |bind: Bind| match bind.slot {
+            Slot::LeaseUs => Value::I64(span_us(claim.lease)),
+            // The lease counts one more than the row that was picked.
+            Slot::LeaseSeq => Value::U64(jobs[0].lease.lease_seq - 1),
+            slot => lease_value(&entry::<&ClaimedJob>(jobs, bind.entry).lease, slot),
+        };
+        let done = write_list(session, statements, jobs.len(), value).await?;
+        are_all_won &= done.matched == jobs.len() as u64;
     }
     if are_all_won {
         return Ok(picked.to_vec());

@@ -8,12 +8,13 @@ use retryjob_core::{
         finish::{Ending, Finish, Finished, Settled},
         shards::ShardFence,
     },
-    sql::{Bind, Catalogue, Slot},
+    sql::{Bind, Catalogue, Slot, Stepped},
     time::span_us,
 };
 
 use super::{
-    Operation, entry, groups, lease_value, read_list, shards::live, status, unbound, write_list,
+    Operation, alike, entry, lease_value, lock, read_list, shards::live, status, unbound,
+    write_list,
 };
 use crate::{
     fault::Fault,
@@ -96,17 +97,40 @@ struct Writing<'a, S> {
     lost: &'a mut Vec<u64>,
 }
 
-impl<S: Session> Writing<'_, S> {
+impl<'a, S: Session> Writing<'a, S> {
     async fn round(&mut self, round: &Round) -> Result<(), Fault> {
         let by_shard = self.proven(&round.by_shard).await?;
+        let mut successes = Vec::new();
+        let mut others = Vec::new();
         for finishes in [by_shard, round.by_row.iter().collect()] {
-            let (successes, others): (Vec<_>, Vec<_>) = finishes
+            let (done, rest): (Vec<_>, Vec<_>) = finishes
                 .into_iter()
                 .partition(|finish| matches!(finish.ending, Ending::Success));
-            self.succeed(&successes).await?;
-            self.settle(&others).await?;
+            successes.extend(self.successes(&done));
+            others.push(rest);
+        }
+        let others: Vec<_> = others.into_iter().filter(|rest| !rest.is_empty()).collect();
+        if successes.len() + others.len() > 1 {
+            let all = round.by_row.iter().chain(&round.by_shard);
+            lock(self.session, self.catalogue, &all.collect::<Vec<_>>()).await?;
+        }
+        for (statements, finishes) in successes {
+            self.succeed(statements, &finishes).await?;
+        }
+        for finishes in others {
+            self.settle(&finishes).await?;
         }
         Ok(())
+    }
+
+    /// Successes, by the statements that write them.
+    fn successes<'f>(&self, finishes: &[&'f Finish]) -> Vec<(&'a Stepped, Vec<&'f Finish>)> {
+        let statements = match finishes.first().map(|first| first.lease.shard) {
+            None | Some(None) => &self.catalogue.succeed,
+            Some(Some(_)) => &self.catalogue.held().succeed,
+        };
+        let groups = alike(finishes).into_iter();
+        groups.map(|group| (statements, group)).collect()
     }
 
     /// Those whose shard's lease stands. The others came too late, unless an
@@ -135,22 +159,15 @@ impl<S: Session> Writing<'_, S> {
         Ok(standing)
     }
 
-    async fn succeed(&mut self, finishes: &[&Finish]) -> Result<(), Fault> {
-        let Some(first) = finishes.first() else {
-            return Ok(());
-        };
-        let statements = match first.lease.shard {
-            None => &self.catalogue.succeed,
-            Some(_) => &self.catalogue.held().succeed,
-        };
+    async fn succeed(&mut self, statements: &Stepped, finishes: &[&Finish]) -> Result<(), Fault> {
         let is_deleting = self.schema.finished == Keeping::Delete;
         let len_max = match *self.is_careful {
             true => 1,
             false => statements.len_max(),
         };
-        let groups = groups(statements, finishes);
-        for chunk in groups.iter().flat_map(|group| group.chunks(len_max)) {
-            let value = |bind: Bind| fence_value(&entry(chunk, bind.entry).lease, bind.slot);
+        for chunk in finishes.chunks(len_max) {
+            let value =
+                |bind: Bind| fence_value(&entry::<&Finish>(chunk, bind.entry).lease, bind.slot);
             let done = write_list(self.session, statements, chunk.len(), value).await?;
             if done.matched == chunk.len() as u64 {
                 let ids: Vec<_> = chunk.iter().map(|finish| finish.lease.id).collect();

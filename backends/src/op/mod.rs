@@ -109,19 +109,14 @@ impl Leased for ClaimedJob {
     }
 }
 
-/// Sorts by id, and groups what one of these statements can tell by a list of
-/// ids: those that bind one fence and one owner for all of it take leases of one
-/// claim with equal fences. Groups come in the order of their first ids.
-pub(crate) fn groups<'a, T: Leased>(statements: &Stepped, items: &[&'a T]) -> Vec<Vec<&'a T>> {
-    let binds = statements.at_least(1).1.binds();
-    let is_fenced = binds.iter().any(|bind| bind.slot == Slot::LeaseSeq);
-    let mut sorted = items.to_vec();
-    sorted.sort_by_key(|item| item.lease().id);
+/// Groups of one claim with equal fences: what one statement can tell by a list
+/// of ids. In the order of their first ids, each in the order of its ids.
+pub(crate) fn alike<'a, T: Leased>(items: &[&'a T]) -> Vec<Vec<&'a T>> {
     let mut groups: Vec<Vec<&T>> = Vec::new();
-    for item in sorted {
+    for item in by_id(items) {
         let is_alike = |group: &&mut Vec<&T>| {
             let (one, other) = (group[0].lease(), item.lease());
-            !is_fenced || (one.lease_seq, &one.owner) == (other.lease_seq, &other.owner)
+            (one.lease_seq, &one.owner) == (other.lease_seq, &other.owner)
         };
         match groups.iter_mut().find(is_alike) {
             Some(group) => group.push(item),
@@ -129,6 +124,32 @@ pub(crate) fn groups<'a, T: Leased>(statements: &Stepped, items: &[&'a T]) -> Ve
         }
     }
     groups
+}
+
+/// In the order of their ids: everyone who locks several rows does so in this
+/// order.
+pub(crate) fn by_id<'a, T: Leased>(items: &[&'a T]) -> Vec<&'a T> {
+    let mut sorted = items.to_vec();
+    sorted.sort_by_key(|item| item.lease().id);
+    sorted
+}
+
+/// Locks rows in the order of their ids, before several statements lock some
+/// each: that would be another order than everyone else's.
+pub(crate) async fn lock<S: Session, T: Leased + Sync>(
+    session: &mut S,
+    catalogue: &Catalogue,
+    items: &[&T],
+) -> Result<(), Fault> {
+    let sorted = by_id(items);
+    for chunk in sorted.chunks(catalogue.look.len_max()) {
+        let value = |bind: Bind| match bind.slot {
+            Slot::Id => Value::U64(entry::<&T>(chunk, bind.entry).lease().id),
+            slot => unbound(slot),
+        };
+        read_list(session, &catalogue.look, chunk.len(), value).await?;
+    }
+    Ok(())
 }
 
 /// What a lease binds.

@@ -4,7 +4,7 @@ use sea_query::{Func, LockType, Order, SelectStatement, UpdateStatement};
 
 use super::{
     dialect::Query,
-    parts::{Maker, code, col, null, number},
+    parts::{Maker, PRIMARY, code, col, null, number},
     statement::{Slot, Statement, mark},
 };
 use crate::{op::operate::Action, state::Status, value::ColumnType};
@@ -20,6 +20,9 @@ pub(super) fn look(maker: Maker<'_>, entries: usize) -> Statement {
         .and_where(maker.id_in(entries))
         // Rows are locked in the order of the primary key by everyone.
         .order_by(names.id.as_str(), Order::Asc);
+    // The index over the status covers these columns: a long list would be read,
+    // and locked, in its order.
+    maker.force(&mut select, PRIMARY);
     if maker.dialect.can_lock_rows() {
         select.lock(LockType::Update);
     }

@@ -17,6 +17,8 @@ use crate::{
 pub(super) const CLAIM_INDEX: &str = "claim";
 /// Name of the index that reapers and counts read.
 pub(super) const LEASE_INDEX: &str = "lease";
+/// Name of the primary key, where it can be named.
+pub(super) const PRIMARY: &str = "PRIMARY";
 /// Name of the unique index over the key.
 pub(super) const KEY_INDEX: &str = "idempotency_key";
 
