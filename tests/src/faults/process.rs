@@ -1,15 +1,20 @@
 //! Processes that a test starts, stops and kills.
 
 use std::{
+    fs,
     process::{Command, ExitStatus},
     sync::{Mutex, mpsc},
     thread::{self, JoinHandle},
+    time::{Duration, Instant},
 };
 
 use rustix::{
     fd::OwnedFd,
     process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
 };
+
+/// The longest that threads are waited for.
+const STOP_MAX: Duration = Duration::from_secs(5);
 
 /// A child process that is killed when this is dropped, and by the kernel when
 /// the test's own process ends in whatever way.
@@ -60,9 +65,27 @@ impl Process {
         self.wait();
     }
 
-    /// SIGSTOP: it does nothing any more until [`go_on`](Self::go_on).
+    /// SIGSTOP, and waits for its threads: from then on it does nothing until
+    /// [`go_on`](Self::go_on). The signal is sent at once, but each thread stops
+    /// when it comes to run.
     pub fn stop(&self) {
         self.send(Signal::STOP);
+        let patience = Instant::now() + STOP_MAX;
+        while self.is_any_thread_on() && Instant::now() < patience {
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn is_any_thread_on(&self) -> bool {
+        let threads = fs::read_dir(format!("/proc/{}/task", self.id));
+        let stats = threads.into_iter().flatten().flatten();
+        let mut stats =
+            stats.filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok());
+        // The state comes after the name, which is in parentheses.
+        stats.any(|stat| {
+            let state = stat.rsplit(") ").next().unwrap_or_default();
+            !state.starts_with(['T', 't', 'Z', 'X'])
+        })
     }
 
     /// SIGCONT.
