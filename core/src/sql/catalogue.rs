@@ -20,6 +20,9 @@ use crate::{
 const LIST_LENGTHS: [usize; 5] = [1, 8, 32, 128, 500];
 /// Lengths of lists whose every entry costs several binds and comparisons.
 const SETTLE_LENGTHS: [usize; 3] = [1, 8, 64];
+/// Lengths of operators' lists. A longer one is a fourth of a small table, which
+/// the server then reads whole, waiting for rows that are not in the list.
+const OPERATE_LENGTHS: [usize; 4] = [1, 8, 32, 128];
 /// Rows of one INSERT.
 const INSERT_ROWS: [usize; 4] = [1, 10, 100, 1000];
 
@@ -116,6 +119,7 @@ impl Catalogue {
         let maker = Maker { schema, dialect };
         let list = |build: &dyn Fn(usize) -> Statement| Stepped::new(&LIST_LENGTHS, build);
         let settle = |build: &dyn Fn(usize) -> Statement| Stepped::new(&SETTLE_LENGTHS, build);
+        let operated = |build: &dyn Fn(usize) -> Statement| Stepped::new(&OPERATE_LENGTHS, build);
         let rows_max = dialect.binds_max() / enqueue::binds_per_row(maker).max(1);
         let rows: Vec<_> = INSERT_ROWS
             .into_iter()
@@ -146,10 +150,13 @@ impl Catalogue {
             outcome: list(&|len| finish::outcome(maker, len)),
             lapsed: reap::lapsed(maker),
             settle_lapsed: settle(&|len| finish::settle_lapsed(maker, len)),
-            look: list(&|len| operate::look(maker, len)),
+            look: operated(&|len| operate::look(maker, len)),
             operate: Action::ALL
                 .into_iter()
-                .map(|action| (action, list(&|len| operate::operate(maker, action, len))))
+                .map(|action| {
+                    let make = |len| operate::operate(maker, action, len);
+                    (action, operated(&make))
+                })
                 .collect(),
             any_open: claim::any_open(maker),
             counts: claim::counts(maker),
