@@ -10,7 +10,9 @@ use retryjob_core::{
     time::span_us,
 };
 
-use super::{alike, by_id, entry, lease_value, lock, read, read_list, unbound, write_list};
+use super::{
+    alike, by_id, entry, job_table, lease_value, lock, read, read_list, unbound, write_list,
+};
 use crate::{
     fault::Fault,
     session::{Fields, Row, Session},
@@ -38,7 +40,7 @@ pub(crate) async fn pick<S: Session>(
             Slot::ShardId => Value::U64(head.shard_id.into()),
             Slot::HeadAt => Value::DateTime(head.next_attempt_at.to_utc()),
             Slot::Limit => Value::U64(wanted as u64),
-            slot => super::shards::job_table(schema, slot),
+            slot => job_table(schema, slot),
         };
         for row in read(session, statement, value).await? {
             picked.push(job(row, schema, &claim.owner)?);

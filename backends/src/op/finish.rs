@@ -13,7 +13,7 @@ use retryjob_core::{
 };
 
 use super::{
-    Operation, alike, entry, lease_value, lock, read_list, shards::live, status, unbound,
+    Operation, alike, entry, id_value, lease_value, lock, read_list, shards::live, status,
     write_list,
 };
 use crate::{
@@ -155,7 +155,7 @@ impl<'a, S: Session> Writing<'a, S> {
             .partition(|finish| finish.is_held_success() && !self.is_unsure);
         self.lost
             .extend(unclear.iter().map(|finish| finish.lease.id));
-        self.look(others).await?;
+        self.look(&others).await?;
         Ok(standing)
     }
 
@@ -180,7 +180,7 @@ impl<'a, S: Session> Writing<'a, S> {
                 *self.is_careful = true;
                 return Err(Fault::Again);
             }
-            let written = self.look(chunk.iter().copied()).await?;
+            let written = self.look(chunk).await?;
             archive(self.session, self.catalogue, &written).await?;
         }
         Ok(())
@@ -201,7 +201,7 @@ impl<'a, S: Session> Writing<'a, S> {
             };
             let done = write_list(self.session, statements, chunk.len(), value).await?;
             if done.matched < chunk.len() as u64 {
-                self.look(chunk.iter().copied()).await?;
+                self.look(chunk).await?;
             }
         }
         Ok(())
@@ -209,11 +209,7 @@ impl<'a, S: Session> Writing<'a, S> {
 
     /// Looks which of these were written, and answers their ids; the others are
     /// lost. A row that is gone was written by a run before, if there was one.
-    async fn look(
-        &mut self,
-        finishes: impl IntoIterator<Item = &Finish>,
-    ) -> Result<Vec<u64>, Fault> {
-        let finishes: Vec<_> = finishes.into_iter().collect();
+    async fn look(&mut self, finishes: &[&Finish]) -> Result<Vec<u64>, Fault> {
         let mut written = Vec::new();
         for chunk in finishes.chunks(self.catalogue.outcome.len_max()) {
             let ids: Vec<_> = chunk.iter().map(|finish| finish.lease.id).collect();
@@ -287,10 +283,7 @@ async fn archive<S: Session>(
     if ids.is_empty() {
         return Ok(());
     }
-    let value = |bind: Bind| match bind.slot {
-        Slot::Id => Value::U64(*entry(ids, bind.entry)),
-        slot => unbound(slot),
-    };
+    let value = |bind| id_value(ids, bind);
     write_list(session, &archive.copy, ids.len(), value).await?;
     write_list(session, &archive.remove, ids.len(), value).await?;
     Ok(())
@@ -333,10 +326,7 @@ pub(crate) async fn outcomes<S: Session>(
     catalogue: &Catalogue,
     ids: &[u64],
 ) -> Result<HashMap<u64, Outcome>, Fault> {
-    let value = |bind: Bind| match bind.slot {
-        Slot::Id => Value::U64(*entry(ids, bind.entry)),
-        slot => unbound(slot),
-    };
+    let value = |bind| id_value(ids, bind);
     let mut outcomes = HashMap::with_capacity(ids.len());
     for row in read_list(session, &catalogue.outcome, ids.len(), value).await? {
         let mut fields = Fields::of(row);

@@ -30,7 +30,7 @@ mod tests;
 use std::future::Future;
 
 use retryjob_core::{
-    Lease, Status, Value,
+    JobSchema, Lease, Status, Value,
     op::{claim::ClaimedJob, finish::Finish},
     sql::{Bind, Catalogue, Slot, Statement, Stepped},
 };
@@ -93,17 +93,17 @@ pub(crate) async fn write_list<S: Session>(
 }
 
 /// What is about a lease.
-pub(crate) trait Leased {
+pub(crate) trait HasLease {
     fn lease(&self) -> &Lease;
 }
 
-impl Leased for Finish {
+impl HasLease for Finish {
     fn lease(&self) -> &Lease {
         &self.lease
     }
 }
 
-impl Leased for ClaimedJob {
+impl HasLease for ClaimedJob {
     fn lease(&self) -> &Lease {
         &self.lease
     }
@@ -111,7 +111,7 @@ impl Leased for ClaimedJob {
 
 /// Groups of one claim with equal fences: what one statement can tell by a list
 /// of ids. In the order of their first ids, each in the order of its ids.
-pub(crate) fn alike<'a, T: Leased>(items: &[&'a T]) -> Vec<Vec<&'a T>> {
+pub(crate) fn alike<'a, T: HasLease>(items: &[&'a T]) -> Vec<Vec<&'a T>> {
     let mut groups: Vec<Vec<&T>> = Vec::new();
     for item in by_id(items) {
         let is_alike = |group: &&mut Vec<&T>| {
@@ -128,7 +128,7 @@ pub(crate) fn alike<'a, T: Leased>(items: &[&'a T]) -> Vec<Vec<&'a T>> {
 
 /// In the order of their ids: everyone who locks several rows does so in this
 /// order.
-pub(crate) fn by_id<'a, T: Leased>(items: &[&'a T]) -> Vec<&'a T> {
+pub(crate) fn by_id<'a, T: HasLease>(items: &[&'a T]) -> Vec<&'a T> {
     let mut sorted = items.to_vec();
     sorted.sort_by_key(|item| item.lease().id);
     sorted
@@ -136,20 +136,44 @@ pub(crate) fn by_id<'a, T: Leased>(items: &[&'a T]) -> Vec<&'a T> {
 
 /// Locks rows in the order of their ids, before several statements lock some
 /// each: that would be another order than everyone else's.
-pub(crate) async fn lock<S: Session, T: Leased + Sync>(
+pub(crate) async fn lock<S: Session, T: HasLease + Sync>(
     session: &mut S,
     catalogue: &Catalogue,
     items: &[&T],
 ) -> Result<(), Fault> {
-    let sorted = by_id(items);
-    for chunk in sorted.chunks(catalogue.look.len_max()) {
-        let value = |bind: Bind| match bind.slot {
-            Slot::Id => Value::U64(entry::<&T>(chunk, bind.entry).lease().id),
-            slot => unbound(slot),
-        };
-        read_list(session, &catalogue.look, chunk.len(), value).await?;
+    let ids: Vec<_> = by_id(items).iter().map(|item| item.lease().id).collect();
+    look(session, catalogue, &ids).await.map(drop)
+}
+
+/// Reads where these jobs stand and, where reads can lock, keeps them there; the
+/// ids are in their order.
+pub(crate) async fn look<S: Session>(
+    session: &mut S,
+    catalogue: &Catalogue,
+    ids: &[u64],
+) -> Result<Vec<Row>, Fault> {
+    let mut rows = Vec::with_capacity(ids.len());
+    for ids in ids.chunks(catalogue.look.len_max()) {
+        let value = |bind| id_value(ids, bind);
+        rows.extend(read_list(session, &catalogue.look, ids.len(), value).await?);
     }
-    Ok(())
+    Ok(rows)
+}
+
+/// What a list of ids binds.
+pub(crate) fn id_value(ids: &[u64], bind: Bind) -> Value {
+    match bind.slot {
+        Slot::Id => Value::U64(*entry(ids, bind.entry)),
+        slot => unbound(slot),
+    }
+}
+
+/// The name of the job table, which the tables that job types share go by.
+pub(crate) fn job_table(schema: &JobSchema, slot: Slot) -> Value {
+    match slot {
+        Slot::JobTable => Value::Text(schema.table.as_str().to_owned()),
+        slot => unbound(slot),
+    }
 }
 
 /// What a lease binds.
@@ -174,7 +198,7 @@ pub(crate) fn status(code: u8) -> Result<Status, Fault> {
         .ok_or_else(|| Fault::database(format!("column `status` holds {code}, which is none")))
 }
 
-/// Runs a statement of one length.
+/// Runs a statement of one length that reads.
 pub(crate) async fn read<S: Session>(
     session: &mut S,
     statement: &Statement,
@@ -182,4 +206,27 @@ pub(crate) async fn read<S: Session>(
 ) -> Result<Vec<Row>, Fault> {
     let values = statement.values(value);
     session.rows(statement, values).await
+}
+
+/// Runs a statement of one length that writes.
+pub(crate) async fn write<S: Session>(
+    session: &mut S,
+    statement: &Statement,
+    value: impl FnMut(Bind) -> Value + Send,
+) -> Result<Done, Fault> {
+    let values = statement.values(value);
+    session.execute(statement, values).await
+}
+
+/// Inserts a row, unless it is there: another node was first, or an earlier run
+/// got there after all.
+pub(crate) async fn insert_once<S: Session>(
+    session: &mut S,
+    statement: &Statement,
+    value: impl FnMut(Bind) -> Value + Send,
+) -> Result<(), Fault> {
+    match write(session, statement, value).await {
+        Ok(_) | Err(Fault::Duplicate(_)) => Ok(()),
+        Err(other) => Err(other),
+    }
 }

@@ -5,14 +5,14 @@ use std::time::Duration;
 use retryjob_core::{
     JobSchema, Value,
     op::nodes::{FORGET_AFTER, FORGET_NODES_MAX, Heartbeat, Leave, Members, NodeName},
-    sql::{Bind, Catalogue, Slot, Statement},
+    sql::{Bind, Catalogue, Slot},
     time::span_us,
 };
 
-use super::{Operation, read, unbound};
+use super::{Operation, insert_once, job_table, read, write};
 use crate::{
     fault::Fault,
-    session::{Done, Fields, Session},
+    session::{Fields, Session},
 };
 
 /// Writes the node's own row, reads all, and removes what lapsed long ago.
@@ -37,11 +37,7 @@ impl Operation for Beat<'_> {
         let Heartbeat { node, member_for } = &self.heartbeat;
         let own = row(self.schema, node, *member_for);
         if write(session, &catalogue.stay, &own).await?.matched == 0 {
-            match write(session, &catalogue.join, &own).await {
-                // An earlier run of this heartbeat got there after all.
-                Ok(_) | Err(Fault::Duplicate(_)) => {}
-                Err(other) => return Err(other),
-            }
+            insert_once(session, &catalogue.join, &own).await?;
         }
         let rows = read(session, &catalogue.nodes, &own).await?;
         let mut names = Vec::with_capacity(rows.len());
@@ -93,18 +89,8 @@ fn row<'a>(
     member: Duration,
 ) -> impl Fn(Bind) -> Value + Send + Sync + 'a {
     move |bind| match bind.slot {
-        Slot::JobTable => Value::Text(schema.table.as_str().to_owned()),
         Slot::Node => Value::Text(node.as_str().to_owned()),
         Slot::MemberUs => Value::I64(span_us(member)),
-        slot => unbound(slot),
+        slot => job_table(schema, slot),
     }
-}
-
-async fn write<S: Session>(
-    session: &mut S,
-    statement: &Statement,
-    value: impl Fn(Bind) -> Value + Send,
-) -> Result<Done, Fault> {
-    let values = statement.values(value);
-    session.execute(statement, values).await
 }

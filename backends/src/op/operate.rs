@@ -11,7 +11,7 @@ use retryjob_core::{
     sql::{Bind, Catalogue, Slot},
 };
 
-use super::{Operation, entry, read_list, status, unbound, write_list};
+use super::{Operation, id_value, look, status, write_list};
 use crate::{
     fault::Fault,
     session::{Fields, Session},
@@ -98,13 +98,10 @@ impl Operation for OperateAll {
         is_unsure: bool,
     ) -> Result<Operated, Fault> {
         let mut stands = HashMap::new();
-        for ids in self.sorted.chunks(catalogue.look.len_max()) {
-            let value = |bind: Bind| Value::U64(*entry(ids, bind.entry));
-            for row in read_list(session, &catalogue.look, ids.len(), value).await? {
-                let mut fields = Fields::of(row);
-                let id: u64 = fields.take("id")?;
-                stands.insert(id, status(fields.take("status")?)?);
-            }
+        for row in look(session, catalogue, &self.sorted).await? {
+            let mut fields = Fields::of(row);
+            let id: u64 = fields.take("id")?;
+            stands.insert(id, status(fields.take("status")?)?);
         }
         let may_move = |id: &&u64| {
             let at = stands.get(*id).copied();
@@ -115,9 +112,8 @@ impl Operation for OperateAll {
         let statements = catalogue.operate(self.action);
         for ids in moving.chunks(statements.len_max()) {
             let value = |bind: Bind| match bind.slot {
-                Slot::Id => Value::U64(*entry(ids, bind.entry)),
                 Slot::Error => self.reason.clone().map_or(Value::Null, Value::Text),
-                slot => unbound(slot),
+                _ => id_value(ids, bind),
             };
             write_list(session, statements, ids.len(), value).await?;
         }

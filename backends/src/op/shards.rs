@@ -18,7 +18,7 @@ use retryjob_core::{
 use super::{
     Operation,
     claim::{job, span},
-    entry, read, read_list, unbound, write_list,
+    entry, insert_once, job_table, read, read_list, unbound, write, write_list,
 };
 use crate::{
     fault::Fault,
@@ -51,8 +51,7 @@ impl Operation for Hold<'_> {
         _is_unsure: bool,
     ) -> Result<ShardLeases, Fault> {
         let held = catalogue.held();
-        let values = held.keep.values(|bind| self.value(bind, &[]));
-        session.execute(&held.keep, values).await?;
+        write(session, &held.keep, |bind| self.value(bind, &[])).await?;
         let mut shards = self.read(session, catalogue).await?;
         let of_id = |shards: &[Shard], id| {
             let found = shards.iter().find(|shard| shard.lease.fence.shard_id == id);
@@ -125,16 +124,11 @@ impl Hold<'_> {
         catalogue: &Catalogue,
         shard_id: u16,
     ) -> Result<(), Fault> {
-        let add = &catalogue.held().add;
-        let values = add.values(|bind| match bind.slot {
+        let value = |bind: Bind| match bind.slot {
             Slot::Node => Value::Text(String::new()),
             _ => self.value(bind, &[shard_id]),
-        });
-        match session.execute(add, values).await {
-            // Another node was first.
-            Ok(_) | Err(Fault::Duplicate(_)) => Ok(()),
-            Err(other) => Err(other),
-        }
+        };
+        insert_once(session, &catalogue.held().add, value).await
     }
 }
 
@@ -265,14 +259,5 @@ fn fence_value(schema: &JobSchema, node: &str, fences: &[ShardFence], bind: Bind
         Slot::Fence => Value::U64(fence.fence),
         Slot::Node => Value::Text(node.to_owned()),
         slot => job_table(schema, slot),
-    }
-}
-
-/// The name of the job table, which every statement of the table of shards
-/// binds.
-pub(crate) fn job_table(schema: &JobSchema, slot: Slot) -> Value {
-    match slot {
-        Slot::JobTable => Value::Text(schema.table.as_str().to_owned()),
-        slot => unbound(slot),
     }
 }

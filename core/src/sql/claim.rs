@@ -105,20 +105,12 @@ pub(super) fn pick_held(maker: Maker<'_>) -> Statement {
 
 /// The time until the next job of a shard falls due.
 pub(super) fn next_due(maker: Maker<'_>) -> Statement {
-    let names = maker.names();
-    let at = || col(names.next_attempt_at);
+    let at = || col(maker.names().next_attempt_at);
     let wait = maker.dialect.us_between(maker.now(), at());
-    let mut select = SelectStatement::new();
+    let mut select = of_shard(maker, Lane::Fresh);
     select
         .expr_as(wait, Alias::new("wait_us"))
-        .from(maker.table())
-        .and_where(col(names.shard_id).eq(mark(Slot::ShardId, 0)))
-        .and_where(col(names.status).eq(code(Lane::Fresh.status())))
-        .and_where(at().gt(maker.now()))
-        .order_by(names.next_attempt_at.as_str(), Order::Asc)
-        .order_by(names.id.as_str(), Order::Asc)
-        .limit(mark_code(Slot::Limit, 0));
-    maker.force(&mut select, CLAIM_INDEX);
+        .and_where(at().gt(maker.now()));
     let reads = [ColumnType::I64];
     Statement::new(maker.dialect.write(&Query::Select(select)), &reads)
 }
@@ -129,7 +121,7 @@ fn is_due(maker: Maker<'_>) -> Expr {
 
 fn waiting(maker: Maker<'_>, lane: Lane) -> SelectStatement {
     let names = maker.names();
-    let mut select = SelectStatement::new();
+    let mut select = of_shard(maker, lane);
     select
         .columns([
             names.id.as_str(),
@@ -143,6 +135,13 @@ fn waiting(maker: Maker<'_>, lane: Lane) -> SelectStatement {
         .expr_as(maker.us_since(names.next_attempt_at), Alias::new("lag_us"));
     let content = maker.content();
     select.columns(content.iter().map(|(name, _)| name.as_str()));
+    select
+}
+
+/// Waiting jobs of one shard and lane, oldest first.
+fn of_shard(maker: Maker<'_>, lane: Lane) -> SelectStatement {
+    let names = maker.names();
+    let mut select = SelectStatement::new();
     select
         .from(maker.table())
         .and_where(col(names.shard_id).eq(mark(Slot::ShardId, 0)))
